@@ -1,0 +1,175 @@
+//! Where events live: one home each, in one stage, and the changes that move them.
+//!
+//! Every event lives once in the store, in one [`Stage`]. Promotion, expiry, replacement, deletion
+//! and recovery are [`Change`]s of one commit. Decisions return a [`Batch`]; the store alone applies
+//! it. *Invariant:* only [`Stage::Served`] is visible to subscribers.
+
+use nostr::event::EventId;
+use nostr::types::Timestamp;
+
+use crate::event::VerifiedEvent;
+use crate::name::{Identifier, RepoAddress};
+use crate::oid::Oid;
+
+/// Of one event the first so many references count (REL-6).
+pub const REFERENCES_MAX: usize = 50;
+
+/// The stage of an event's life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// Visible to subscribers.
+    Served,
+    /// In purgatory: accepted, waiting for git data.
+    Waiting,
+    /// Kept and unseen; it can come back (soft-expired announcements, ANN-3b, PUR-15).
+    Parked,
+    /// Replaced: rollback material (DEL-12).
+    Superseded,
+    /// Deleted, recoverable until its retention ends (DEL-5).
+    Held,
+}
+
+impl Stage {
+    /// Whether git must keep the objects that an event of this stage names (DEL-12).
+    pub fn keeps_objects(self) -> bool {
+        self != Self::Held
+    }
+}
+
+/// How a served event came to be accepted: decides what it may carry in turn (REL-5, REL-6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// An announcement, state or root of its own right: others may hang on it.
+    Anchor,
+    /// Accepted through a served event; counted against the budget of `root` if there is one.
+    Reply {
+        /// The root event whose budget it counts against.
+        root: Option<EventId>,
+    },
+    /// Accepted without a reference, or only because another names it: anchors nothing.
+    Bare,
+}
+
+/// A commit pushed to `refs/nostr/<event>` before the event was known (PR-4).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UploadRecord {
+    /// The event that shall come.
+    pub event: EventId,
+    /// What was pushed.
+    pub commit: Oid,
+    /// Where its ref was made.
+    pub repository: RepoAddress,
+    /// What the pushed pack weighed, for the bounds of §16.
+    pub bytes: u64,
+    /// When ref and record go.
+    pub deadline: Timestamp,
+}
+
+/// Why an id is remembered although no event of it is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MarkReason {
+    /// Expired from purgatory without git data: sync may not bring it back (PUR-8).
+    Expired,
+    /// Refused, so that sync need not ask again (SYNC-32).
+    Refused,
+}
+
+/// One step of a commit. The order in a [`Batch`] is the order of application.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// Stores a new event.
+    Insert {
+        /// The event; its canonical JSON is what subscribers will get.
+        event: VerifiedEvent,
+        /// Where its life begins.
+        stage: Stage,
+        /// When this stage ends by itself.
+        deadline: Option<Timestamp>,
+        /// What it may carry.
+        standing: Standing,
+    },
+    /// Moves a stored event to another stage. Moving to `Served` makes it visible.
+    Move {
+        /// Which.
+        event: EventId,
+        /// Where to.
+        stage: Stage,
+        /// When the new stage ends by itself.
+        deadline: Option<Timestamp>,
+    },
+    /// Gives a stored event another deadline in the stage it is in.
+    Extend {
+        /// Which.
+        event: EventId,
+        /// The new deadline.
+        deadline: Option<Timestamp>,
+    },
+    /// Removes a stored event for good.
+    Remove {
+        /// Which.
+        event: EventId,
+    },
+    /// Remembers an id until a time.
+    Mark {
+        /// Which.
+        event: EventId,
+        /// Why.
+        reason: MarkReason,
+        /// Until when.
+        until: Timestamp,
+    },
+    /// Forgets a mark.
+    Unmark {
+        /// Which.
+        event: EventId,
+        /// Of which kind.
+        reason: MarkReason,
+    },
+    /// Keeps an upload record, replacing the one of the same event and repository.
+    Upload(UploadRecord),
+    /// Drops an upload record.
+    DropUpload {
+        /// Whose.
+        event: EventId,
+        /// Where.
+        repository: RepoAddress,
+    },
+    /// A proposal has its ref in this `/prs/` repository, which lives as long as the proposal is served.
+    Place {
+        /// The proposal.
+        event: EventId,
+        /// Always [`RepoAddress::Proposals`].
+        repository: RepoAddress,
+    },
+    /// The repository's view changed: reconcile must look at it before it is served again.
+    Dirty(RepoAddress),
+    /// Git data for this identifier is owed: look for it at `not_before` (HUNT-2). An entry that is
+    /// there already may only move earlier (HUNT-4).
+    Hunt {
+        /// Whose.
+        identifier: Identifier,
+        /// Milliseconds of wall clock.
+        not_before_ms: u64,
+    },
+    /// A deletion request gates this id of this author from now on, known or not (DEL-1).
+    GateEvent {
+        /// The gated event.
+        event: EventId,
+        /// Whose events the request may gate.
+        author: nostr::key::PublicKey,
+        /// The request.
+        request: EventId,
+    },
+    /// A deletion request gates versions of an address up to its own time (DEL-1).
+    GateAddress {
+        /// `kind:pubkey:d`.
+        address: String,
+        /// Versions made up to then are gated.
+        until: Timestamp,
+        /// The request.
+        request: EventId,
+    },
+}
+
+/// What one decision changes, as one commit.
+pub type Batch = Vec<Change>;

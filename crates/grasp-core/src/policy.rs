@@ -1,0 +1,117 @@
+//! What the operator decided: which repositories this service takes, and by which rules.
+
+use std::time::Duration;
+
+use nostr::key::PublicKey;
+use nostr::types::Timestamp;
+
+use crate::announcement::Announcement;
+use crate::maintainers::MaintainerRule;
+use crate::service::ServiceAddress;
+
+/// The settings that decisions depend on.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    /// What we are called.
+    pub service: ServiceAddress,
+    /// The relay owner's key: its own events are accepted as they are (EV-2).
+    pub relay_owner: PublicKey,
+    /// Who joins a maintainer set (MNT-11).
+    pub maintainer_rule: MaintainerRule,
+    /// Whether `/prs/` is on (GRASP-06).
+    pub proposals_hosted: bool,
+    /// How far ahead of our clock a `created_at` may be (KIND-7).
+    pub created_at_ahead_max: Duration,
+    /// How long replaced and deleted events are kept (DEL-5, DEL-12).
+    pub holding_retention: Duration,
+    /// How long what expired unfound is kept and hunted (PUR-15).
+    pub parked_retention: Duration,
+    /// Bounds of purgatory (PUR-13).
+    pub purgatory: PurgatoryLimits,
+    /// Budget of events that hang on one root through others (REL-6).
+    pub related: RelatedLimits,
+    /// Bounds of uploads without an event (PUSH-4, §16).
+    pub uploads: UploadLimits,
+    /// Most commands of one push (§16).
+    pub push_commands_max: usize,
+}
+
+/// PUR-13.
+#[derive(Debug, Clone)]
+pub struct PurgatoryLimits {
+    /// Waiting events in all.
+    pub events: usize,
+    /// Their bytes in all.
+    pub bytes: u64,
+    /// Waiting announcements of one author.
+    pub author_announcements: usize,
+    /// Waiting states and proposals of one author.
+    pub author_events: usize,
+}
+
+/// REL-6.
+#[derive(Debug, Clone)]
+pub struct RelatedLimits {
+    /// Events per root.
+    pub events: u64,
+    /// Bytes per root.
+    pub bytes: u64,
+}
+
+/// §16, "uploads without an event".
+#[derive(Debug, Clone)]
+pub struct UploadLimits {
+    /// Largest pack of one.
+    pub bytes: u64,
+    /// How many one repository may hold.
+    pub per_repository: usize,
+}
+
+/// Why this service has an announcement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hosting {
+    /// It lists the service: there is a repository for it (ANN-1).
+    Listed,
+    /// It does not; at most it tells who is a maintainer (ANN-6).
+    Elsewhere,
+}
+
+impl Policy {
+    /// Whether the announcement asks for a repository here (NAME-5, ANN-1).
+    pub fn hosting(&self, announcement: &Announcement) -> Hosting {
+        let repo = announcement.coordinate();
+        let cloned = announcement
+            .clone_urls()
+            .iter()
+            .any(|url| self.service.is_clone_url(url, &repo));
+        let relayed = announcement
+            .relays()
+            .iter()
+            .any(|url| self.service.is_relay_url(url));
+        if cloned && relayed {
+            Hosting::Listed
+        } else {
+            Hosting::Elsewhere
+        }
+    }
+}
+
+/// The circumstances of one decision.
+#[derive(Debug, Clone, Copy)]
+pub struct Circumstances<'a> {
+    /// The operator's settings.
+    pub policy: &'a Policy,
+    /// The server's clock.
+    pub now: Timestamp,
+    /// Where the event came from.
+    pub origin: Origin,
+}
+
+/// Where an event came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// A client's connection.
+    Client,
+    /// Another server, by sync.
+    Sync,
+}

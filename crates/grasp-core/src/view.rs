@@ -1,0 +1,145 @@
+//! Everything a decision about a repository needs to see, gathered from one snapshot.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nostr::event::EventId;
+use nostr::key::PublicKey;
+use nostr::types::Timestamp;
+
+use crate::announcement::Announcement;
+use crate::lifecycle::{Stage, UploadRecord};
+use crate::name::{Coordinate, Identifier, RepoAddress};
+use crate::oid::Oid;
+use crate::state::StateEvent;
+
+/// At most so many announcements of one identifier join a resolution, the seeds' own first (MNT-10).
+pub const ANNOUNCEMENTS_MAX: usize = 1000;
+
+/// A stored thing with its place in life.
+#[derive(Debug, Clone)]
+pub struct Entry<T> {
+    /// The thing.
+    pub item: T,
+    /// Its stage.
+    pub stage: Stage,
+    /// When the stage ends by itself.
+    pub deadline: Option<Timestamp>,
+}
+
+/// What is known of a proposal without its whole event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProposalEntry {
+    /// The proposal.
+    pub event: EventId,
+    /// Who signed it.
+    pub author: PublicKey,
+    /// Its `c`; `None` if no object can have that name.
+    pub commit: Option<Oid>,
+    /// The owners that its `a` tags name for this view's identifier.
+    pub named: BTreeSet<PublicKey>,
+    /// Its stage.
+    pub stage: Stage,
+    /// When the stage ends by itself.
+    pub deadline: Option<Timestamp>,
+}
+
+/// One identifier as seen from some keys: every announcement that the keys reach by listing or being
+/// listed, with the states of their owners and listed keys, the proposals to them, and the uploads.
+/// Strangers' repositories of the same identifier are not in it (MNT-10).
+#[derive(Debug, Clone)]
+pub struct RepoView {
+    /// The identifier that all of it shares.
+    pub identifier: Identifier,
+    /// By owner: every kept version, any stage, newest version first.
+    pub announcements: BTreeMap<PublicKey, Vec<Entry<Announcement>>>,
+    /// By author: every kept version, any stage, newest version first.
+    pub states: BTreeMap<PublicKey, Vec<Entry<StateEvent>>>,
+    /// Proposals in any stage whose `a` names an owner of this view, by id.
+    pub proposals: BTreeMap<EventId, ProposalEntry>,
+    /// Uploads without an event into repositories of this view, `/prs/` included.
+    pub uploads: Vec<UploadRecord>,
+    /// `/prs/` repositories that a proposal of this view has its ref in (REF-6), by proposal.
+    pub placements: BTreeMap<EventId, BTreeSet<RepoAddress>>,
+}
+
+impl RepoView {
+    /// A view without anything in it.
+    pub fn empty(identifier: Identifier) -> Self {
+        Self {
+            identifier,
+            announcements: BTreeMap::new(),
+            states: BTreeMap::new(),
+            proposals: BTreeMap::new(),
+            uploads: Vec::new(),
+            placements: BTreeMap::new(),
+        }
+    }
+
+    /// The newest announcement of `owner` that counts for maintainer sets: Served, Waiting or Parked (§4).
+    pub fn announcement(&self, owner: &PublicKey) -> Option<&Entry<Announcement>> {
+        let counts = |entry: &&Entry<Announcement>| {
+            matches!(entry.stage, Stage::Served | Stage::Waiting | Stage::Parked)
+        };
+        self.announcements
+            .get(owner)?
+            .iter()
+            .filter(counts)
+            .max_by_key(|entry| entry.item.version())
+    }
+
+    /// The announcement of `owner` in one stage; of several the newest.
+    pub fn announcement_in(&self, owner: &PublicKey, stage: Stage) -> Option<&Entry<Announcement>> {
+        self.announcements
+            .get(owner)?
+            .iter()
+            .filter(|entry| entry.stage == stage)
+            .max_by_key(|entry| entry.item.version())
+    }
+
+    /// All states in one stage.
+    pub fn states_in(&self, stage: Stage) -> impl Iterator<Item = &Entry<StateEvent>> {
+        self.states
+            .values()
+            .flatten()
+            .filter(move |entry| entry.stage == stage)
+    }
+
+    /// The repository of `owner` for this identifier.
+    pub fn repository(&self, owner: PublicKey) -> RepoAddress {
+        RepoAddress::Announced(Coordinate::new(owner, self.identifier.clone()))
+    }
+}
+
+/// Which objects are complete where, measured under a lease that is still held (ST-7).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ObjectFacts {
+    complete: BTreeMap<RepoAddress, BTreeSet<Oid>>,
+}
+
+impl ObjectFacts {
+    /// Nothing is known to be anywhere.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Records that `repository` holds `oid` with everything it needs.
+    pub fn add(&mut self, repository: RepoAddress, oid: Oid) {
+        self.complete.entry(repository).or_default().insert(oid);
+    }
+
+    /// Whether `repository` holds `oid` with everything it needs.
+    pub fn holds(&self, repository: &RepoAddress, oid: &Oid) -> bool {
+        self.complete
+            .get(repository)
+            .is_some_and(|oids| oids.contains(oid))
+    }
+
+    /// Whether `repository` holds all of `oids`.
+    pub fn holds_all<'a>(
+        &self,
+        repository: &RepoAddress,
+        oids: impl IntoIterator<Item = &'a Oid>,
+    ) -> bool {
+        oids.into_iter().all(|oid| self.holds(repository, oid))
+    }
+}
