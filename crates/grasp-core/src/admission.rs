@@ -80,6 +80,9 @@ pub struct Known {
     pub expired_mark: bool,
     /// For replaceable and addressable kinds: the newest version served.
     pub served_version: Option<Version>,
+    /// For a state: somebody's announcement of its identifier is served, waiting or parked, be it a
+    /// stranger's whom the view leaves out. Decides which refusal is true (ST-1).
+    pub announced: bool,
 }
 
 /// How full purgatory is (PUR-13).
@@ -152,7 +155,7 @@ pub struct DeletionFacts {
     pub events: BTreeMap<EventId, DeletionTarget>,
     /// Stored versions of addresses named by `a` that belong to the author.
     pub versions: Vec<DeletionTarget>,
-    /// Views of the identifiers whose announcements or states are named.
+    /// Views of the identifiers whose announcements, states or proposals are named.
     pub views: Vec<RepoView>,
 }
 

@@ -27,6 +27,12 @@ pub mod settle;
 pub mod state;
 pub mod view;
 
+#[cfg(test)]
+extern crate self as grasp_core; // the test support names this crate as its integration tests do
+#[cfg(test)]
+#[path = "../tests/support/mod.rs"]
+mod testing;
+
 pub use nostr::event::{Event, EventId};
 pub use nostr::key::PublicKey;
 pub use nostr::types::Timestamp;

@@ -41,10 +41,13 @@ impl Stage {
 pub enum Standing {
     /// An announcement, state or root of its own right: others may hang on it.
     Anchor,
-    /// Accepted through a served event; counted against the budget of `root` if there is one.
+    /// Accepted through a served event of the conversation below `root`.
     Reply {
-        /// The root event whose budget it counts against.
-        root: Option<EventId>,
+        /// The anchor that the conversation hangs on.
+        root: EventId,
+        /// Whether it hangs on other replies only, and so counts against the root's budget: what
+        /// refers to the root itself, and what its maintainers write, does not.
+        counted: bool,
     },
     /// Accepted without a reference, or only because another names it: anchors nothing.
     Bare,

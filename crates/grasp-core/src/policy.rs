@@ -26,6 +26,10 @@ pub struct Policy {
     pub holding_retention: Duration,
     /// How long what expired unfound is kept and hunted (PUR-15).
     pub parked_retention: Duration,
+    /// How long the hunt holds back after a client's event: the push usually follows (HUNT-2).
+    pub hunt_delay_client: Duration,
+    /// How long after an event from sync, whose data is elsewhere already (HUNT-2).
+    pub hunt_delay_sync: Duration,
     /// Bounds of purgatory (PUR-13).
     pub purgatory: PurgatoryLimits,
     /// Budget of events that hang on one root through others (REL-6).

@@ -41,8 +41,12 @@ pub struct RelatedFacts {
     pub targets: Vec<Relative>,
     /// Served events that refer to its id or address, at most a few.
     pub mentioned_by: Vec<Relative>,
-    /// Events and bytes already counted against the root it would count against, by root.
+    /// Events and bytes already counted ([`crate::lifecycle::Standing::Reply`]) against the roots of the
+    /// targets, by root.
     pub budgets: std::collections::BTreeMap<EventId, (u64, u64)>,
     /// Owners and maintainers of the repositories that the event hangs on: exempt from the budget.
     pub exempt: std::collections::BTreeSet<PublicKey>,
+    /// For profiles and relay lists: the author takes part in an accepted repository, as owner,
+    /// maintainer, or author of a served anchor or reply (EV-2).
+    pub participates: bool,
 }

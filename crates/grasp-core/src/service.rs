@@ -73,6 +73,25 @@ impl ServiceAddress {
                 .is_some_and(|name| name == repo.identifier)
     }
 
+    /// Whether `url` names the repository on this service that `submitter` pushes its proposals for
+    /// `identifier` to (G6-4).
+    pub fn is_prs_url(
+        &self,
+        url: &str,
+        submitter: &nostr::key::PublicKey,
+        identifier: &crate::name::Identifier,
+    ) -> bool {
+        let Some(parts) = self.path_here(url, &[("http", 80), ("https", 443)]) else {
+            return false;
+        };
+        let [room, owner, name] = parts.as_slice() else {
+            return false;
+        };
+        room == "prs"
+            && *owner == npub(submitter)
+            && crate::name::Identifier::from_url_segment(name).as_ref() == Some(identifier)
+    }
+
     /// Whether `url` is this service's relay (NAME-5).
     pub fn is_relay_url(&self, url: &str) -> bool {
         self.path_here(url, &[("ws", 80), ("wss", 443)])
@@ -178,6 +197,20 @@ mod tests {
         ] {
             assert!(!service.is_relay_url(other), "{other}");
         }
+    }
+
+    #[test]
+    fn a_contributor_s_repository_has_a_room_of_its_own() {
+        let service = ServiceAddress::parse("grasp.example.com", "/").expect("valid");
+        let (owner, name) = (repo().owner, repo().identifier);
+        let url = format!(
+            "https://grasp.example.com/prs/{}/my%20repo.git",
+            npub(&owner)
+        );
+        assert!(service.is_prs_url(&url, &owner, &name));
+        assert!(!service.is_clone_url(&url, &repo()));
+        assert!(!service.is_prs_url(&url.replace("/prs", ""), &owner, &name));
+        assert!(!service.is_prs_url(&url, &owner, &"other".parse().expect("valid")));
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub struct ProposalEntry {
     pub commit: Option<Oid>,
     /// The owners that its `a` tags name for this view's identifier.
     pub named: BTreeSet<PublicKey>,
+    /// NIP-40: when it stops to be shown, once it is.
+    pub expiration: Option<Timestamp>,
     /// Its stage.
     pub stage: Stage,
     /// When the stage ends by itself.
