@@ -1,0 +1,192 @@
+//! HTTP/1.1 by hand, so that a test decides every byte of the framing.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+
+use crate::wait::DEADLINE;
+
+/// One answer, read to its end.
+#[derive(Debug, Clone)]
+pub struct HttpResponse {
+    /// The status code.
+    pub status: u16,
+    /// Header names in lower case; of repeats the last.
+    pub headers: BTreeMap<String, String>,
+    /// The body, chunks joined.
+    pub body: Vec<u8>,
+}
+
+impl HttpResponse {
+    /// A header, or nothing.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", String::as_str)
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+/// A kept-alive connection.
+#[derive(Debug)]
+pub struct HttpConnection {
+    stream: BufReader<TcpStream>,
+    authority: String,
+}
+
+impl HttpConnection {
+    /// Connects to `host:port`.
+    pub async fn connect(authority: &str) -> Self {
+        let stream = TcpStream::connect(authority)
+            .await
+            .expect("the server accepts connections");
+        stream.set_nodelay(true).expect("a TCP socket");
+        Self {
+            stream: BufReader::new(stream),
+            authority: authority.to_owned(),
+        }
+    }
+
+    /// Sends bytes as they are.
+    pub async fn send(&mut self, bytes: &[u8]) {
+        self.try_send(bytes).await.expect("the connection is open");
+    }
+
+    /// Sends bytes as they are; an error if the server has hung up.
+    pub async fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        let stream = self.stream.get_mut();
+        stream.write_all(bytes).await?;
+        stream.flush().await
+    }
+
+    /// Sends a request head. `Host` is added; framing headers are the caller's.
+    pub async fn send_head(&mut self, method: &str, target: &str, headers: &[(&str, &str)]) {
+        let mut head = format!("{method} {target} HTTP/1.1\r\nHost: {}\r\n", self.authority);
+        for (name, value) in headers {
+            head.push_str(&[name, ": ", value, "\r\n"].concat());
+        }
+        self.send((head + "\r\n").as_bytes()).await;
+    }
+
+    /// Sends one chunk of a chunked body; an empty one ends it.
+    pub async fn send_chunk(&mut self, bytes: &[u8]) {
+        let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
+        chunk.extend_from_slice(bytes);
+        chunk.extend_from_slice(b"\r\n");
+        self.send(&chunk).await;
+    }
+
+    /// A request without a body.
+    pub async fn request(
+        &mut self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+    ) -> HttpResponse {
+        self.send_head(method, target, headers).await;
+        self.response(method).await
+    }
+
+    /// A request with a body of known length.
+    pub async fn post(
+        &mut self,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> HttpResponse {
+        let length = body.len().to_string();
+        let mut headers = headers.to_vec();
+        headers.push(("Content-Length", &length));
+        self.send_head("POST", target, &headers).await;
+        // A server that has refused may hang up before it has read all: its answer counts.
+        let _ = self.try_send(body).await;
+        self.response("POST").await
+    }
+
+    /// Reads one answer, to a request of `method`. Interim answers (1xx) are returned as such.
+    pub async fn response(&mut self, method: &str) -> HttpResponse {
+        self.response_within(DEADLINE * 3, method)
+            .await
+            .expect("an answer in time")
+    }
+
+    /// Reads one answer, or `None` if none came in time.
+    pub async fn response_within(&mut self, limit: Duration, method: &str) -> Option<HttpResponse> {
+        tokio::time::timeout(limit, self.read_response(method))
+            .await
+            .ok()
+    }
+
+    async fn read_response(&mut self, method: &str) -> HttpResponse {
+        let status_line = self.line().await;
+        let status = status_line
+            .split(' ')
+            .nth(1)
+            .and_then(|code| code.parse().ok())
+            .unwrap_or_else(|| panic!("no HTTP answer but {status_line:?}"));
+        let mut headers = BTreeMap::new();
+        loop {
+            let line = self.line().await;
+            let Some((name, value)) = line.split_once(':') else {
+                break;
+            };
+            headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+        }
+        let bodiless = method == "HEAD" || status / 100 == 1 || status == 204 || status == 304;
+        let body = if bodiless {
+            Vec::new()
+        } else {
+            self.body(&headers).await
+        };
+        HttpResponse {
+            status,
+            headers,
+            body,
+        }
+    }
+
+    async fn body(&mut self, headers: &BTreeMap<String, String>) -> Vec<u8> {
+        let mut body = Vec::new();
+        if headers
+            .get("transfer-encoding")
+            .is_some_and(|v| v.contains("chunked"))
+        {
+            loop {
+                let size = self.line().await;
+                let size = usize::from_str_radix(size.split(';').next().unwrap_or("").trim(), 16)
+                    .expect("a chunk size");
+                let start = body.len();
+                body.resize(start + size, 0);
+                self.exactly(&mut body[start..]).await;
+                self.line().await;
+                if size == 0 {
+                    return body;
+                }
+            }
+        }
+        if let Some(length) = headers.get("content-length") {
+            body.resize(length.parse().expect("a length"), 0);
+            self.exactly(&mut body).await;
+        } else {
+            let end = self.stream.read_to_end(&mut body).await;
+            end.expect("the body ends");
+        }
+        body
+    }
+
+    async fn line(&mut self) -> String {
+        let mut line = Vec::new();
+        let read = self.stream.read_until(b'\n', &mut line).await;
+        read.expect("the server answers");
+        String::from_utf8_lossy(&line).trim_end().to_owned()
+    }
+
+    async fn exactly(&mut self, into: &mut [u8]) {
+        let read = self.stream.read_exact(into).await;
+        read.expect("the body is complete");
+    }
+}
