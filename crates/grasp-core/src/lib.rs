@@ -10,6 +10,7 @@
 pub mod admission;
 pub mod announcement;
 pub mod event;
+pub mod failpoint;
 pub mod filter;
 pub mod lifecycle;
 pub mod maintainers;
