@@ -7,6 +7,8 @@
     reason = "each test crate uses its own part of this"
 )]
 
+pub mod project;
+
 use std::time::Duration;
 
 use grasp_core::announcement::Announcement;
