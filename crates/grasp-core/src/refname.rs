@@ -40,6 +40,11 @@ impl RefName {
     /// Longest accepted name in bytes.
     pub const LEN_MAX: usize = 1024;
 
+    /// `refs/heads/main`: what `HEAD` names when nothing says otherwise (REF-4).
+    pub fn main() -> Self {
+        Self("refs/heads/main".to_owned())
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
