@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use nostr::event::EventId;
 
+use crate::event::VerifiedEvent;
 use crate::lifecycle::Batch;
-use crate::name::RepoAddress;
+use crate::name::{Coordinate, RepoAddress};
 use crate::oid::Oid;
 use crate::policy::Circumstances;
+use crate::proposal::Proposal;
 use crate::refname::RefName;
 use crate::view::{ObjectFacts, RepoView};
 
@@ -101,6 +103,21 @@ pub struct KnownEvent {
     pub author: nostr::key::PublicKey,
     /// Its `c`, if it is a proposal and the value can exist.
     pub commit: Option<Oid>,
+    /// The repositories that a proposal's `a` tags name, each with its own identifier (PR-2).
+    pub targets: Vec<Coordinate>,
+}
+
+impl KnownEvent {
+    /// What matters here of any event.
+    pub fn of(event: &VerifiedEvent) -> Self {
+        let proposal = Proposal::parse(event.clone()).ok();
+        Self {
+            kind: event.kind(),
+            author: event.author(),
+            commit: proposal.as_ref().and_then(|it| it.tip().commit()),
+            targets: proposal.map_or_else(Vec::new, |it| it.targets().to_vec()),
+        }
+    }
 }
 
 /// The words for a push none of whose commands is accepted (GIT-5): what is waiting, what the signed
