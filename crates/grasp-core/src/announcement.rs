@@ -133,6 +133,16 @@ impl Listing {
         self.active.contains(key)
     }
 
+    /// The same listing without whoever is not active in `other` too (DEL-3).
+    #[must_use]
+    pub fn limited_to(&self, other: &Self) -> Self {
+        let both = |keys: &BTreeSet<PublicKey>| keys & &other.active;
+        Self {
+            leads: both(&self.leads),
+            active: both(&self.active),
+        }
+    }
+
     fn read(event: &VerifiedEvent) -> Self {
         let is_role = |tag: &&[String]| matches!(tag[0].as_str(), "M" | "m" | "o");
         if event.tags().any(|tag| is_role(&tag)) {

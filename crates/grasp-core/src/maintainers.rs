@@ -4,11 +4,13 @@
 //! repository of the same identifier would become authoritative here, so authority needs the link in
 //! both directions. *Invariant:* an ambiguous answer is the empty set, never a weaker one.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use nostr::key::PublicKey;
 
 use crate::announcement::Listing;
+use crate::lifecycle::Stage;
 use crate::view::RepoView;
 
 /// Who joins a confirmed set (MNT-11).
@@ -45,8 +47,7 @@ pub fn confirmed_or_invited(
     let invited: Vec<PublicKey> = keys
         .iter()
         .filter_map(|member| listing(member, view))
-        .flat_map(Listing::active)
-        .copied()
+        .flat_map(|listing| listing.active().clone())
         .collect();
     keys.extend(invited);
     keys
@@ -90,8 +91,10 @@ fn reciprocal(root: PublicKey, view: &RepoView) -> BTreeSet<PublicKey> {
             continue;
         }
         joining.extend(waiting_on.remove(&member).into_iter().flatten());
-        let listed = listing(&member, view).into_iter().flat_map(Listing::active);
-        for key in listed.filter(|key| invited.insert(**key)) {
+        let Some(listed) = listing(&member, view) else {
+            continue;
+        };
+        for key in listed.active().iter().filter(|key| invited.insert(**key)) {
             let Some(theirs) = listing(key, view).filter(|theirs| theirs.lists(key)) else {
                 continue;
             };
@@ -117,8 +120,10 @@ fn recursive(root: PublicKey, view: &RepoView) -> BTreeSet<PublicKey> {
     let mut confirmed = BTreeSet::from([root]);
     let mut joined = vec![root];
     while let Some(member) = joined.pop() {
-        let listed = listing(&member, view).into_iter().flat_map(Listing::active);
-        for key in listed {
+        let Some(listed) = listing(&member, view) else {
+            continue;
+        };
+        for key in listed.active() {
             let left = listing(key, view).is_some_and(|theirs| !theirs.lists(key));
             if !left && confirmed.insert(*key) {
                 joined.push(*key);
@@ -128,15 +133,26 @@ fn recursive(root: PublicKey, view: &RepoView) -> BTreeSet<PublicKey> {
     confirmed
 }
 
-fn listing<'v>(key: &PublicKey, view: &'v RepoView) -> Option<&'v Listing> {
-    Some(view.announcement(key)?.item.listing())
+/// What `key`'s newest announcement says. Is it back because a newer one was deleted, then only who
+/// was active in both still is: a deletion gives no authority back (DEL-3).
+fn listing<'v>(key: &PublicKey, view: &'v RepoView) -> Option<Cow<'v, Listing>> {
+    let newest = &view.announcement(key)?.item;
+    let versions = view.announcements.get(key)?.iter();
+    let deleted = versions
+        .filter(|entry| entry.stage == Stage::Held && entry.item.version() > newest.version());
+    Some(
+        deleted.fold(Cow::Borrowed(newest.listing()), |listing, held| {
+            Cow::Owned(listing.limited_to(held.item.listing()))
+        }),
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lifecycle::Stage::{self, Held, Parked, Served, Superseded, Waiting};
-    use crate::testing::{RawTag, announcement, key, maintainers, role, view};
+    use crate::lifecycle::Stage::{Held, Parked, Served, Superseded, Waiting};
+    use crate::testing::key;
+    use crate::testing::project::{RawTag, announcement, maintainers, role, view};
 
     const NOBODY: [u8; 0] = [];
 
@@ -270,6 +286,24 @@ mod tests {
         for stage in [Superseded, Held] {
             assert_eq!(confirmed(1, &with_two(stage)), [1], "{stage:?}");
         }
+    }
+
+    /// DEL-3
+    #[test]
+    fn a_deleted_removal_gives_no_authority_back() {
+        let back = |deleted: Vec<RawTag>| {
+            view()
+                .announced(announcement(key(1), 100, legacy(&[2, 3])), Served)
+                .announced(announcement(key(1), 200, deleted), Held)
+                .announced(announcement(key(2), 100, legacy(&[1])), Served)
+                .announced(announcement(key(3), 100, legacy(&[1])), Served)
+        };
+        assert_eq!(confirmed(1, &back(legacy(&[3, 4])).build()), [1, 3]);
+        let left = vec![role("m", key(1), &["1", "2"])];
+        assert_eq!(confirmed(1, &back(left).build()), NOBODY);
+        let again = announcement(key(1), 300, legacy(&[2]));
+        let again = back(legacy(&[3])).announced(again, Served);
+        assert_eq!(confirmed(1, &again.build()), [1, 2]);
     }
 
     /// MNT-11

@@ -32,9 +32,12 @@ pub struct Desired {
 /// The branches and tags a repository shall have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DesiredRefs {
-    /// No winner: they and HEAD stay as last applied (REF-5). A new repository has none, and HEAD names
-    /// `refs/heads/main`.
+    /// No winner in a served scope: they and HEAD stay as last applied (REF-5). A new repository has
+    /// none, and HEAD names `refs/heads/main`.
     Frozen,
+    /// None, and HEAD names `refs/heads/main`: nothing was ever served, or the last state was deleted
+    /// and the announcement waits again (DEL-2). So is every `/prs/` repository (G6-3).
+    Empty,
     /// Exactly those of the winner (REF-2).
     Winner {
         /// The winning state.
@@ -51,14 +54,19 @@ pub fn desired(repo: &RepoAddress, view: &RepoView, policy: &Policy) -> Desired 
     if !exists(repo, view, policy) {
         return Desired {
             exists: false,
-            refs: DesiredRefs::Frozen,
+            refs: DesiredRefs::Empty,
             proposals: BTreeMap::new(),
         };
     }
     let maintainers = maintainers_of(repo, view, policy);
+    let refs = match newest_served(&maintainers, view) {
+        Some(winner) => refs_of(winner),
+        None if is_served(repo, view, policy) => DesiredRefs::Frozen,
+        None => DesiredRefs::Empty,
+    };
     Desired {
         exists: true,
-        refs: newest_served(&maintainers, view).map_or(DesiredRefs::Frozen, refs_of),
+        refs,
         proposals: proposals(repo, &maintainers, view),
     }
 }
@@ -107,22 +115,32 @@ pub fn is_target(
 /// REF-6
 fn exists(repo: &RepoAddress, view: &RepoView, policy: &Policy) -> bool {
     match repo {
-        RepoAddress::Announced(coordinate) => {
-            let versions = view.announcements.get(&coordinate.owner);
-            versions.into_iter().flatten().any(|entry| {
-                matches!(entry.stage, Stage::Served | Stage::Waiting)
-                    && policy.hosting(&entry.item) == Hosting::Listed
-            })
-        }
+        RepoAddress::Announced(coordinate) => [Stage::Served, Stage::Waiting]
+            .into_iter()
+            .any(|stage| is_hosted(&coordinate.owner, stage, view, policy)),
         RepoAddress::Proposals(_) => {
             let uploaded = view.uploads.iter().any(|upload| upload.repository == *repo);
-            uploaded
-                || view
-                    .proposals
-                    .values()
-                    .any(|entry| is_placed(entry, repo, view))
+            let mut proposals = view.proposals.values();
+            uploaded || proposals.any(|entry| is_placed(entry, repo, view))
         }
     }
+}
+
+fn is_served(repo: &RepoAddress, view: &RepoView, policy: &Policy) -> bool {
+    match repo {
+        RepoAddress::Announced(coordinate) => {
+            is_hosted(&coordinate.owner, Stage::Served, view, policy)
+        }
+        RepoAddress::Proposals(_) => false,
+    }
+}
+
+/// Whether an announcement of this stage asks for `owner`'s repository here.
+fn is_hosted(owner: &PublicKey, stage: Stage, view: &RepoView, policy: &Policy) -> bool {
+    let versions = view.announcements.get(owner).into_iter().flatten();
+    versions
+        .filter(|entry| entry.stage == stage)
+        .any(|entry| policy.hosting(&entry.item) == Hosting::Listed)
 }
 
 fn maintainers_of(repo: &RepoAddress, view: &RepoView, policy: &Policy) -> BTreeSet<PublicKey> {
@@ -191,10 +209,11 @@ fn is_placed(entry: &ProposalEntry, repo: &RepoAddress, view: &RepoView) -> bool
 mod tests {
     use super::*;
     use crate::lifecycle::Stage::{Held, Parked, Served, Superseded, Waiting};
-    use crate::testing::{
-        announcement, announcement_elsewhere, key, maintainers, oid, policy, proposal, prs_repo,
-        refname, repo, role, state, upload, view,
+    use crate::testing::project::{
+        announcement, announcement_elsewhere, maintainers, proposal, prs_repo, refname, repo, role,
+        state, upload, view,
     };
+    use crate::testing::{key, oid, policy};
 
     const ONE: &str = "1111111111111111111111111111111111111111";
     const TWO: &str = "2222222222222222222222222222222222222222";
@@ -310,6 +329,18 @@ mod tests {
         assert_eq!(desired.refs, DesiredRefs::Frozen);
     }
 
+    /// DEL-2
+    #[test]
+    fn a_scope_that_waits_without_a_winner_is_empty() {
+        let view = view()
+            .announced(announcement(key(1), 2, vec![]), Waiting)
+            .stated(state(key(1), 10, &[("refs/heads/main", ONE)]), Held)
+            .build();
+        let desired = desired(&repo(key(1)), &view, &policy());
+        assert!(desired.exists);
+        assert_eq!(desired.refs, DesiredRefs::Empty);
+    }
+
     /// REF-4: cases, 20 and 21.
     #[test]
     fn head_never_dangles_beside_real_branches() {
@@ -373,7 +404,7 @@ mod tests {
         let uploaded = desired(&view().uploaded(record).build());
         assert!(uploaded.exists);
         assert_eq!(uploaded.proposals, expected);
-        assert_eq!(uploaded.refs, DesiredRefs::Frozen);
+        assert_eq!(uploaded.refs, DesiredRefs::Empty);
 
         let served = view()
             .proposed(&request, Served)

@@ -10,7 +10,8 @@ use grasp_core::lifecycle::Stage;
 use grasp_core::maintainers::{MaintainerRule, confirmed_or_invited, confirmed_set};
 use grasp_core::view::RepoView;
 use proptest::prelude::*;
-use support::{RawTag, announcement, key, maintainers, role, tag, view};
+use support::key;
+use support::project::{RawTag, announcement, maintainers, role, tag, view};
 
 /// So few keys that circles, forks and mutual listings are the rule.
 const KEYS: u8 = 6;
@@ -20,7 +21,7 @@ fn naive_set(owner: &PublicKey, view: &RepoView) -> BTreeSet<PublicKey> {
     let Some(root) = naive_root(owner, view) else {
         return BTreeSet::new();
     };
-    let newest: BTreeMap<PublicKey, &Listing> = newest(view);
+    let newest = newest(view);
     let mut confirmed = BTreeSet::from([root]);
     while let Some(joining) = newest.iter().find(|(key, theirs)| {
         !confirmed.contains(*key)
@@ -52,11 +53,23 @@ fn naive_root(owner: &PublicKey, view: &RepoView) -> Option<PublicKey> {
     None // more steps than keys: a circle
 }
 
-fn newest(view: &RepoView) -> BTreeMap<PublicKey, &Listing> {
-    let owners = view.announcements.keys();
-    owners
-        .filter_map(|owner| Some((*owner, view.announcement(owner)?.item.listing())))
-        .collect()
+/// The newest announcement of each owner that counts, without what a deleted newer one took away
+/// (DEL-3).
+fn newest(view: &RepoView) -> BTreeMap<PublicKey, Listing> {
+    let mut listings = BTreeMap::new();
+    for (owner, versions) in &view.announcements {
+        let Some(newest) = view.announcement(owner) else {
+            continue;
+        };
+        let mut listing = newest.item.listing().clone();
+        for held in versions.iter().filter(|entry| entry.stage == Stage::Held) {
+            if held.item.version() > newest.item.version() {
+                listing = listing.limited_to(held.item.listing());
+            }
+        }
+        listings.insert(*owner, listing);
+    }
+    listings
 }
 
 fn any_key() -> impl Strategy<Value = PublicKey> {
