@@ -1,5 +1,6 @@
 //! Names of git refs, as `git check-ref-format` allows them.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -85,6 +86,13 @@ impl RefName {
                 && long.as_bytes()[short.len()] == b'/'
         };
         below(&self.0, &other.0) || below(&other.0, &self.0)
+    }
+}
+
+/// Sorted sets of names can be searched by any text, a prefix too.
+impl Borrow<str> for RefName {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 
