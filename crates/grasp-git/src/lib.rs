@@ -5,4 +5,5 @@
 
 #![forbid(unsafe_code)]
 
+pub mod child;
 pub mod pktline;
