@@ -7,3 +7,4 @@
 
 pub mod child;
 pub mod pktline;
+pub mod refs;
