@@ -6,5 +6,6 @@
 #![forbid(unsafe_code)]
 
 pub mod child;
+pub mod http;
 pub mod pktline;
 pub mod refs;

@@ -1,0 +1,88 @@
+//! How many fetches run at a time.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::task::TaskTracker;
+
+/// The slots of running fetches, and the short queue in front of them. A slot is taken before a child
+/// starts and given back when it is reaped, so children never outnumber slots.
+#[derive(Debug)]
+pub struct Fetches {
+    running: Arc<Semaphore>,
+    /// One permit for whoever runs or waits.
+    admitted: Arc<Semaphore>,
+    tasks: TaskTracker,
+}
+
+/// A place among the running.
+#[derive(Debug)]
+pub(super) struct Slot {
+    _admitted: OwnedSemaphorePermit,
+    _running: OwnedSemaphorePermit,
+}
+
+impl Fetches {
+    /// Slots for `running` children; at most `queued` requests wait for one, first come first served,
+    /// and the next one is told to come back.
+    pub fn new(running: usize, queued: usize) -> Self {
+        Self {
+            running: Arc::new(Semaphore::new(running)),
+            admitted: Arc::new(Semaphore::new(running.saturating_add(queued))),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// How many children run now.
+    pub fn running(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Lets no further fetch start, and waits until the last child has ended. For the shutdown.
+    pub async fn close(&self) {
+        self.running.close();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// A slot, as soon as one is free; `None` if too many wait already, or none will be given any more.
+    pub(super) async fn slot(&self) -> Option<Slot> {
+        let admitted = Arc::clone(&self.admitted).try_acquire_owned().ok()?;
+        let running = Arc::clone(&self.running).acquire_owned().await.ok()?;
+        Some(Slot {
+            _admitted: admitted,
+            _running: running,
+        })
+    }
+
+    /// Runs a fetch to its end, even if nobody waits for it.
+    pub(super) fn run(&self, fetch: impl Future<Output = ()> + Send + 'static) {
+        drop(self.tasks.spawn(fetch));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::poll;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn slots_and_queue_are_bounded() {
+        let fetches = Fetches::new(1, 1);
+        let first = fetches.slot().await.expect("free");
+        let mut second = Box::pin(fetches.slot());
+        assert!(poll!(&mut second).is_pending());
+        assert!(fetches.slot().await.is_none());
+        drop(first);
+        assert!(second.await.is_some());
+    }
+
+    #[tokio::test]
+    async fn nothing_starts_once_closed() {
+        let fetches = Fetches::new(1, 1);
+        fetches.close().await;
+        assert!(fetches.slot().await.is_none());
+    }
+}
