@@ -111,6 +111,13 @@ pub struct Circumstances<'a> {
     pub origin: Origin,
 }
 
+impl Circumstances<'_> {
+    /// The time so much later than now.
+    pub fn after(&self, duration: Duration) -> Timestamp {
+        Timestamp::from_secs(self.now.as_secs().saturating_add(duration.as_secs()))
+    }
+}
+
 /// Where an event came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {

@@ -10,6 +10,7 @@ use crate::announcement::Announcement;
 use crate::lifecycle::{Stage, UploadRecord};
 use crate::name::{Coordinate, Identifier, RepoAddress};
 use crate::oid::Oid;
+use crate::proposal::Proposal;
 use crate::state::StateEvent;
 
 /// At most so many announcements of one identifier join a resolution, the seeds' own first (MNT-10).
@@ -43,6 +44,28 @@ pub struct ProposalEntry {
     pub stage: Stage,
     /// When the stage ends by itself.
     pub deadline: Option<Timestamp>,
+}
+
+impl ProposalEntry {
+    /// What a view of `identifier` keeps of a proposal.
+    pub fn of(
+        proposal: &Proposal,
+        identifier: &Identifier,
+        stage: Stage,
+        deadline: Option<Timestamp>,
+    ) -> Self {
+        let targets = proposal.targets().iter();
+        let here = targets.filter(|target| target.identifier == *identifier);
+        Self {
+            event: proposal.id(),
+            author: proposal.author(),
+            commit: proposal.tip().commit(),
+            named: here.map(|target| target.owner).collect(),
+            expiration: proposal.event().expiration(),
+            stage,
+            deadline,
+        }
+    }
 }
 
 /// One identifier as seen from some keys: every announcement that the keys reach by listing or being
@@ -104,6 +127,18 @@ impl RepoView {
             .values()
             .flatten()
             .filter(move |entry| entry.stage == stage)
+    }
+
+    /// The stage of an event, if the view has it.
+    pub fn stage(&self, event: &EventId) -> Option<Stage> {
+        let announcements = self.announcements.values().flatten();
+        let states = self.states.values().flatten();
+        announcements
+            .map(|entry| (entry.item.id(), entry.stage))
+            .chain(states.map(|entry| (entry.item.id(), entry.stage)))
+            .find(|(id, _)| id == event)
+            .map(|(_, stage)| stage)
+            .or_else(|| self.proposals.get(event).map(|entry| entry.stage))
     }
 
     /// The repository of `owner` for this identifier.

@@ -8,6 +8,7 @@
 )]
 
 pub mod project;
+pub mod world;
 
 use std::time::Duration;
 

@@ -1,0 +1,244 @@
+//! Announcements (§6): which are taken, and what a newer one does to the older.
+
+use nostr::key::PublicKey;
+
+use super::outcome::{Arrival, full_for_announcement, repeats};
+use super::{Answer, Decision, PurgatoryLoad, Rejection};
+use crate::announcement::Announcement;
+use crate::lifecycle::{Batch, Stage};
+use crate::policy::{Circumstances, Hosting};
+use crate::settle::{Groups, Versions, counts, difference, dirtied, promote, supported};
+use crate::view::{Entry, ObjectFacts, RepoView};
+
+/// §6.
+pub fn admit_announcement(
+    event: &Announcement,
+    view: &RepoView,
+    facts: &ObjectFacts,
+    load: PurgatoryLoad,
+    cx: Circumstances<'_>,
+) -> Decision {
+    if event.is_private() {
+        return Decision::only(Rejection::Private);
+    }
+    if let Some(decision) = repeats(view.stage(&event.id()), cx) {
+        return decision;
+    }
+    let asking = Asking {
+        event,
+        view,
+        facts,
+        load,
+        cx,
+        groups: Groups::of(view, cx.policy),
+    };
+    match cx.policy.hosting(event) {
+        Hosting::Listed => asking.for_a_repository(),
+        Hosting::Elsewhere => asking.to_be_known(),
+    }
+}
+
+/// An announcement and what is known of its scope.
+struct Asking<'a> {
+    event: &'a Announcement,
+    view: &'a RepoView,
+    facts: &'a ObjectFacts,
+    load: PurgatoryLoad,
+    cx: Circumstances<'a>,
+    groups: Groups,
+}
+
+impl Asking<'_> {
+    /// ANN-2, ANN-3, ANN-3a, ANN-4: it lists the service.
+    fn for_a_repository(self) -> Decision {
+        if self.is_outdated() {
+            return Decision::only(Answer::Superseded);
+        }
+        let served = self
+            .versions()
+            .find(|entry| entry.stage == Stage::Served && self.groups.hosts(&entry.id()));
+        let widens = served.is_none_or(|served| gives_authority(&served.item, self.event));
+        let mut after = self.view.clone();
+        self.replace_waiting(&mut after);
+        if widens {
+            self.put(&mut after, |entry, cx| entry.wait(cx));
+        } else {
+            supersede_served(&mut after, &self.event.owner(), self.cx);
+            self.put(&mut after, |entry, _| entry.serve());
+        }
+        self.extend_states(&mut after);
+        self.arrive(after)
+    }
+
+    /// ANN-5, ANN-6: it does not.
+    fn to_be_known(self) -> Decision {
+        let owner = self.event.owner();
+        let served = |stage| stage == Stage::Served;
+        let waiting = |stage| matches!(stage, Stage::Served | Stage::Waiting);
+        let known_by_served = supported(self.view, &self.groups, served, Some(&owner));
+        let known_by_waiting = supported(self.view, &self.groups, waiting, Some(&owner));
+        let hosted = self
+            .versions()
+            .any(|entry| counts(entry.stage) && self.groups.hosts(&entry.id()));
+        let mut after = self.view.clone();
+        if known_by_served.contains(&owner) {
+            if self.is_outdated() {
+                return Decision::only(Answer::Superseded);
+            }
+            self.replace_waiting(&mut after);
+            supersede_served(&mut after, &owner, self.cx);
+            self.put(&mut after, |entry, _| entry.serve());
+            self.arrive(after)
+        } else if hosted {
+            self.leave()
+        } else if let Some(before) = self.view.announcement(&owner) {
+            if self.is_outdated() {
+                return Decision::only(Answer::Superseded);
+            }
+            // It tells who is a maintainer, but of nothing that is served at present.
+            let (stage, deadline) = (before.stage, before.deadline);
+            self.replace_waiting(&mut after);
+            self.put(&mut after, |entry, _| {
+                entry.stage = stage;
+                entry.deadline = deadline;
+            });
+            self.arrive(after)
+        } else if known_by_waiting.contains(&owner) {
+            self.put(&mut after, |entry, cx| entry.wait(cx));
+            self.arrive(after)
+        } else {
+            Decision::only(Rejection::ServiceNotListed)
+        }
+    }
+
+    /// ANN-5: the owner goes elsewhere. What waited goes, what was served is kept for a while.
+    fn leave(self) -> Decision {
+        let refused = Decision::only(Rejection::ServiceNotListed);
+        if self.is_outdated() {
+            return refused;
+        }
+        let owner = self.event.owner();
+        let mut after = self.view.clone();
+        if let Some(versions) = after.announcements.get_mut(&owner) {
+            versions.retain_mut(|entry| {
+                let pending = entry.is_pending();
+                if entry.stage == Stage::Served {
+                    entry.hold(self.cx);
+                }
+                !pending
+            });
+        }
+        abandon_states(&mut after, &self.groups, self.cx);
+        promote(&mut after, self.facts, self.cx);
+        let mut batch: Batch = difference(self.view, &after, None);
+        batch.extend(dirtied(self.view, &after, self.cx));
+        Decision { batch, ..refused }
+    }
+
+    fn versions(&self) -> impl Iterator<Item = &Entry<Announcement>> {
+        let versions = self.view.announcements.get(&self.event.owner());
+        versions.into_iter().flatten()
+    }
+
+    /// A newer one of its owner counts (KIND-5).
+    fn is_outdated(&self) -> bool {
+        self.view
+            .announcement(&self.event.owner())
+            .is_some_and(|entry| entry.version() > self.event.version())
+    }
+
+    /// ANN-4: what waited or was kept gives way.
+    fn replace_waiting(&self, after: &mut RepoView) {
+        if let Some(versions) = after.announcements.get_mut(&self.event.owner()) {
+            versions.retain(|entry| !entry.is_pending());
+        }
+    }
+
+    fn put(
+        &self,
+        after: &mut RepoView,
+        settle_down: impl FnOnce(&mut Entry<Announcement>, Circumstances<'_>),
+    ) {
+        let mut entry = Entry {
+            item: self.event.clone(),
+            stage: Stage::Waiting,
+            deadline: None,
+        };
+        settle_down(&mut entry, self.cx);
+        after.announcements.put(self.event.owner(), entry);
+    }
+
+    /// ANN-4: the waiting states of the scope begin anew with their announcement.
+    fn extend_states(&self, after: &mut RepoView) {
+        let owner = self.event.owner();
+        for (author, states) in &mut after.states {
+            if self.groups.authorising(author).any(|other| *other == owner) {
+                states
+                    .iter_mut()
+                    .filter(|entry| entry.stage == Stage::Waiting)
+                    .for_each(|entry| entry.wait(self.cx));
+            }
+        }
+    }
+
+    fn arrive(self, after: RepoView) -> Decision {
+        let replaces_waiting = self.versions().any(|entry| entry.stage == Stage::Waiting);
+        let full = full_for_announcement(self.load, self.cx).filter(|_| !replaces_waiting);
+        Arrival {
+            event: self.event.event(),
+            before: self.view,
+            facts: self.facts,
+            cx: self.cx,
+            full,
+        }
+        .settle(after)
+    }
+}
+
+fn supersede_served(after: &mut RepoView, owner: &PublicKey, cx: Circumstances<'_>) {
+    let versions = after.announcements.get_mut(owner).into_iter().flatten();
+    versions
+        .filter(|entry| entry.stage == Stage::Served)
+        .for_each(|entry| entry.supersede(cx));
+}
+
+/// ANN-3: makes a key active, or moves the lead. Removal of authority is none of it.
+fn gives_authority(old: &Announcement, new: &Announcement) -> bool {
+    let (before, after) = (old.listing(), new.listing());
+    let lead = lead(new);
+    !after.active().is_subset(before.active()) || (lead.is_some() && lead != self::lead(old))
+}
+
+/// Where resolution goes from here (MNT-6). Two leads are none.
+fn lead(announcement: &Announcement) -> Option<PublicKey> {
+    let owner = announcement.owner();
+    let listing = announcement.listing();
+    let mut leads = listing.leads().iter();
+    match (leads.next(), leads.next()) {
+        (None, _) => listing.lists(&owner).then_some(owner),
+        (Some(lead), None) => Some(*lead),
+        (Some(_), Some(_)) => None,
+    }
+}
+
+/// After a scope went: its waiting states go unless another scope wants them, and with the last
+/// announcement of the view the served ones are kept out of sight. `before` are the groups with it.
+pub(super) fn abandon_states(after: &mut RepoView, before: &Groups, cx: Circumstances<'_>) {
+    let groups = Groups::of(after, cx.policy);
+    let announced = after
+        .announcements
+        .values()
+        .flatten()
+        .any(|entry| counts(entry.stage));
+    for (author, states) in &mut after.states {
+        let loses_authority = before.authorises(author) && !groups.authorises(author);
+        states.retain_mut(|entry| {
+            let goes = entry.is_pending() && loses_authority;
+            if entry.stage == Stage::Served && !announced {
+                entry.hold(cx);
+            }
+            !goes
+        });
+    }
+    after.states.retain(|_, states| !states.is_empty());
+}

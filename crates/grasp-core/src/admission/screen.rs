@@ -1,0 +1,234 @@
+//! The checks that come before the kind of an event matters (EV-1, EV-3, EV-4, KIND-7).
+
+use super::{Answer, Decision, Known, Rejection};
+use crate::event::{VerifiedEvent, kind};
+use crate::lifecycle::Stage;
+use crate::policy::{Circumstances, Origin};
+
+const REPOST: u16 = 6;
+const GENERIC_REPOST: u16 = 16;
+const GIFT_WRAP: u16 = 1059;
+
+/// The checks that come before the kind (EV-1, EV-4, KIND-7). `Some` ends the matter.
+///
+/// An event that is Parked or Held passes: what may bring it back depends on its kind.
+pub fn screen(event: &VerifiedEvent, known: &Known, cx: Circumstances<'_>) -> Option<Decision> {
+    refusal(event, known, cx)
+        .map(Answer::Rejected)
+        .or_else(|| repetition(event, known))
+        .map(Decision::only)
+}
+
+fn refusal(event: &VerifiedEvent, known: &Known, cx: Circumstances<'_>) -> Option<Rejection> {
+    let ahead_max = cx.policy.created_at_ahead_max.as_secs();
+    let latest = cx.now.as_secs().saturating_add(ahead_max);
+    if event.expiration().is_some_and(|end| end <= cx.now) {
+        Some(Rejection::Expired)
+    } else if is_repost(event.kind()) && carries_protected(&event.event().content) {
+        Some(Rejection::RepostOfProtected)
+    } else if event.kind() == GIFT_WRAP && event.tags().filter(|tag| tag[0] == "p").count() != 1 {
+        Some(Rejection::GiftWrapRecipients)
+    } else if event.created_at().as_secs() > latest {
+        Some(Rejection::TooFarAhead { ahead_max })
+    } else if known.deleted {
+        Some(Rejection::Deleted)
+    } else if cx.origin == Origin::Sync && kind::is_ephemeral(event.kind()) {
+        Some(Rejection::EphemeralBySync)
+    } else if cx.origin == Origin::Sync && known.expired_mark && known.stage.is_none() {
+        Some(Rejection::PreviouslyExpired)
+    } else {
+        None
+    }
+}
+
+fn repetition(event: &VerifiedEvent, known: &Known) -> Option<Answer> {
+    let newer_is_served = known
+        .served_version
+        .is_some_and(|served| served > event.version());
+    match known.stage {
+        Some(Stage::Served) => Some(Answer::Duplicate),
+        Some(Stage::Waiting) => Some(Answer::DuplicateWaiting),
+        Some(Stage::Superseded) => Some(Answer::Superseded),
+        // An older announcement may still say that its owner leaves (ANN-5): its own rules answer.
+        _ if newer_is_served && event.kind() != kind::ANNOUNCEMENT => Some(Answer::Superseded),
+        Some(Stage::Parked | Stage::Held) | None => None,
+    }
+}
+
+fn is_repost(kind: u16) -> bool {
+    matches!(kind, REPOST | GENERIC_REPOST)
+}
+
+/// Whether the content is an event with a `-` tag (NIP-70).
+fn carries_protected(content: &str) -> bool {
+    nostr::event::Event::from_json(content)
+        .is_ok_and(|inner| inner.tags.iter().any(|tag| tag.as_slice()[0] == "-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{NOW, cx, draft, key, policy};
+
+    fn answer(event: &VerifiedEvent, known: &Known) -> Option<Answer> {
+        let policy = policy();
+        screen(event, known, cx(&policy)).map(|decision| decision.answer)
+    }
+
+    fn answer_to_sync(event: &VerifiedEvent, known: &Known) -> Option<Answer> {
+        let policy = policy();
+        let cx = Circumstances {
+            origin: Origin::Sync,
+            ..cx(&policy)
+        };
+        screen(event, known, cx).map(|decision| decision.answer)
+    }
+
+    fn rejected(rejection: Rejection) -> Option<Answer> {
+        Some(Answer::Rejected(rejection))
+    }
+
+    /// KIND-7
+    #[test]
+    fn an_event_from_the_future_is_refused_beyond_the_tolerance() {
+        let known = Known::default();
+        let event = |ahead| draft(1621, key(1)).at(NOW + ahead).event();
+        assert_eq!(answer(&event(900), &known), None);
+        assert_eq!(
+            answer(&event(901), &known),
+            rejected(Rejection::TooFarAhead { ahead_max: 900 })
+        );
+    }
+
+    /// Case 43
+    #[test]
+    fn age_alone_is_no_reason() {
+        assert_eq!(
+            answer(&draft(1617, key(1)).at(1).event(), &Known::default()),
+            None
+        );
+    }
+
+    /// EV-4, case 53
+    #[test]
+    fn an_expired_event_is_refused_and_one_that_will_expire_is_not() {
+        let event = |end: u64| {
+            draft(1621, key(1))
+                .tag(["expiration".to_owned(), end.to_string()])
+                .event()
+        };
+        let known = Known::default();
+        assert_eq!(
+            answer(&event(NOW - 3600), &known),
+            rejected(Rejection::Expired)
+        );
+        assert_eq!(answer(&event(NOW), &known), rejected(Rejection::Expired));
+        assert_eq!(answer(&event(NOW + 3), &known), None);
+    }
+
+    /// EV-5, case 47
+    #[test]
+    fn the_same_event_again_is_a_duplicate() {
+        let event = draft(1621, key(1)).event();
+        let at_stage = |stage| Known {
+            stage: Some(stage),
+            ..Known::default()
+        };
+        assert_eq!(
+            answer(&event, &at_stage(Stage::Served)),
+            Some(Answer::Duplicate)
+        );
+        assert_eq!(
+            answer(&event, &at_stage(Stage::Waiting)),
+            Some(Answer::DuplicateWaiting)
+        );
+        assert_eq!(
+            answer(&event, &at_stage(Stage::Superseded)),
+            Some(Answer::Superseded)
+        );
+        assert_eq!(answer(&event, &at_stage(Stage::Parked)), None);
+    }
+
+    /// KIND-5
+    #[test]
+    fn a_version_that_loses_to_the_served_one_is_superseded() {
+        let older = draft(kind::GRASP_LIST, key(1)).at(NOW - 20).event();
+        let newer = draft(kind::GRASP_LIST, key(1)).at(NOW - 10).event();
+        let known = |served: &VerifiedEvent| Known {
+            served_version: Some(served.version()),
+            ..Known::default()
+        };
+        assert_eq!(answer(&older, &known(&newer)), Some(Answer::Superseded));
+        assert_eq!(answer(&newer, &known(&older)), None);
+    }
+
+    /// DEL-1, case 52
+    #[test]
+    fn what_was_deleted_comes_back_by_no_way() {
+        let event = draft(1621, key(1)).event();
+        let known = Known {
+            deleted: true,
+            ..Known::default()
+        };
+        assert_eq!(answer(&event, &known), rejected(Rejection::Deleted));
+        assert_eq!(answer_to_sync(&event, &known), rejected(Rejection::Deleted));
+    }
+
+    /// PUR-8, ST-5
+    #[test]
+    fn the_mark_of_expiry_stops_sync_and_no_client() {
+        let event = draft(kind::STATE, key(1)).event();
+        let known = Known {
+            expired_mark: true,
+            ..Known::default()
+        };
+        assert_eq!(answer(&event, &known), None);
+        assert_eq!(
+            answer_to_sync(&event, &known),
+            rejected(Rejection::PreviouslyExpired)
+        );
+    }
+
+    /// EV-3
+    #[test]
+    fn ephemeral_events_do_not_travel_by_sync() {
+        let event = draft(29846, key(1)).event();
+        assert_eq!(answer(&event, &Known::default()), None);
+        assert_eq!(
+            answer_to_sync(&event, &Known::default()),
+            rejected(Rejection::EphemeralBySync)
+        );
+    }
+
+    /// EV-1
+    #[test]
+    fn reposts_and_gift_wraps_are_read_before_they_are_taken() {
+        let inner = draft(1, key(2)).tag(["-"]).event();
+        let repost = |inner: &VerifiedEvent| {
+            draft(REPOST, key(1))
+                .content(inner.event().as_json())
+                .event()
+        };
+        let known = Known::default();
+        assert_eq!(
+            answer(&repost(&inner), &known),
+            rejected(Rejection::RepostOfProtected)
+        );
+        assert_eq!(answer(&repost(&draft(1, key(2)).event()), &known), None);
+        let wrap = |recipients: &[u8]| {
+            recipients
+                .iter()
+                .fold(draft(GIFT_WRAP, key(1)), |wrap, n| {
+                    wrap.tag(["p".to_owned(), key(*n).to_hex()])
+                })
+                .event()
+        };
+        assert_eq!(answer(&wrap(&[2]), &known), None);
+        for wrong in [wrap(&[]), wrap(&[2, 3])] {
+            assert_eq!(
+                answer(&wrong, &known),
+                rejected(Rejection::GiftWrapRecipients)
+            );
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Announcements whose repository got data, and those that only tell who is a maintainer.
+
+use nostr::key::PublicKey;
+
+use super::{Groups, counts, supported};
+use crate::announcement::Announcement;
+use crate::lifecycle::Stage;
+use crate::policy::Circumstances;
+use crate::view::{Entry, ObjectFacts, RepoView};
+
+/// Serves the announcements that wait for data that is there now (AFTER-2): their repository has a
+/// winner that declares at least one ref (KIND-6).
+pub(super) fn release(
+    view: &mut RepoView,
+    groups: &Groups,
+    facts: &ObjectFacts,
+    cx: Circumstances<'_>,
+) -> bool {
+    let ready: Vec<PublicKey> = view
+        .announcements
+        .keys()
+        .filter(|owner| has_data(view, groups, facts, owner))
+        .copied()
+        .collect();
+    for owner in &ready {
+        serve_newest(view, owner, cx);
+    }
+    !ready.is_empty()
+}
+
+fn has_data(view: &RepoView, groups: &Groups, facts: &ObjectFacts, owner: &PublicKey) -> bool {
+    let waits = view
+        .announcement(owner)
+        .is_some_and(|entry| entry.is_pending() && groups.hosts(&entry.id()));
+    let Some(winner) = groups.winner(view, owner).filter(|_| waits) else {
+        return false;
+    };
+    // A state may have outlived its last repository: the data must be somewhere now.
+    let state = &winner.item;
+    !state.is_empty()
+        && groups.authorising(&state.author()).any(|other| {
+            groups.serves(view, other)
+                || facts.holds_all(&view.repository(*other), state.refs().values())
+        })
+}
+
+/// ANN-6: serves those that tell who is a maintainer of something served, and parks those that do not
+/// any more.
+pub(super) fn discover(view: &mut RepoView, groups: &Groups, cx: Circumstances<'_>) -> bool {
+    let supported = supported(view, groups, |stage| stage == Stage::Served, None);
+    let elsewhere: Vec<(PublicKey, Stage)> = view
+        .announcements
+        .keys()
+        .filter_map(|owner| Some((owner, view.announcement(owner)?)))
+        .filter(|(_, entry)| !groups.hosts(&entry.id()))
+        .map(|(owner, entry)| (*owner, entry.stage))
+        .collect();
+    let mut changed = false;
+    for (owner, stage) in elsewhere {
+        match (stage, supported.contains(&owner)) {
+            (Stage::Waiting | Stage::Parked, true) => serve_newest(view, &owner, cx),
+            (Stage::Served, false) => park(view, &owner, cx),
+            _ => continue,
+        }
+        changed = true;
+    }
+    changed
+}
+
+/// ANN-3b: what waited behind a served version has the usual end once there is none.
+pub(super) fn begin_phase_two(view: &mut RepoView, groups: &Groups, cx: Circumstances<'_>) {
+    for versions in view.announcements.values_mut() {
+        if versions.iter().any(|entry| entry.stage == Stage::Served) {
+            continue;
+        }
+        for entry in versions {
+            let unbounded = entry.stage == Stage::Parked && entry.deadline.is_none();
+            if unbounded && groups.hosts(&entry.id()) {
+                entry.soft_expire(cx);
+            }
+        }
+    }
+}
+
+/// Serves the newest version that counts; the served one before it is replaced, what waited is gone.
+fn serve_newest(view: &mut RepoView, owner: &PublicKey, cx: Circumstances<'_>) {
+    let Some(versions) = view.announcements.get_mut(owner) else {
+        return;
+    };
+    let newest = versions
+        .iter()
+        .filter(|entry| counts(entry.stage))
+        .map(Entry::version)
+        .max();
+    versions.retain_mut(|entry| {
+        if Some(entry.version()) == newest {
+            entry.serve();
+        } else if entry.stage == Stage::Served {
+            entry.supersede(cx);
+        }
+        !entry.is_pending()
+    });
+}
+
+fn park(view: &mut RepoView, owner: &PublicKey, cx: Circumstances<'_>) {
+    let versions = view.announcements.get_mut(owner).into_iter().flatten();
+    let served = |entry: &&mut Entry<Announcement>| entry.stage == Stage::Served;
+    versions
+        .filter(served)
+        .for_each(|entry| entry.park(Some(cx.policy.parked_retention), cx));
+}

@@ -1,0 +1,151 @@
+//! Changes of a view: the same that the store makes to its rows.
+
+use std::collections::BTreeMap;
+
+use nostr::event::EventId;
+use nostr::key::PublicKey;
+use nostr::types::Timestamp;
+
+use super::SUPERSEDED_MAX;
+use super::entry::Stored;
+use crate::announcement::Announcement;
+use crate::event::{VerifiedEvent, kind};
+use crate::lifecycle::{Change, Stage};
+use crate::proposal::Proposal;
+use crate::state::StateEvent;
+use crate::view::{Entry, ProposalEntry, RepoView};
+
+/// Versions by author, newest first.
+pub(crate) trait Versions<T> {
+    /// Puts one in its place; an entry of the same event is replaced.
+    fn put(&mut self, author: PublicKey, entry: Entry<T>);
+    /// The entry of an event.
+    fn entry_mut(&mut self, event: &EventId) -> Option<&mut Entry<T>>;
+    /// Takes an event out.
+    fn drop_event(&mut self, event: &EventId);
+}
+
+impl<T: Stored> Versions<T> for BTreeMap<PublicKey, Vec<Entry<T>>> {
+    fn put(&mut self, author: PublicKey, entry: Entry<T>) {
+        let versions = self.entry(author).or_default();
+        versions.retain(|other| other.id() != entry.id());
+        let place = versions.partition_point(|other| other.version() > entry.version());
+        versions.insert(place, entry);
+    }
+
+    fn entry_mut(&mut self, event: &EventId) -> Option<&mut Entry<T>> {
+        self.values_mut()
+            .flatten()
+            .find(|entry| entry.id() == *event)
+    }
+
+    fn drop_event(&mut self, event: &EventId) {
+        for versions in self.values_mut() {
+            versions.retain(|entry| entry.id() != *event);
+        }
+        self.retain(|_, versions| !versions.is_empty());
+    }
+}
+
+/// Makes one change. What does not concern the view leaves it as it is.
+pub(crate) fn apply(view: &mut RepoView, change: &Change) {
+    match change {
+        Change::Insert {
+            event,
+            stage,
+            deadline,
+            ..
+        } => insert(view, event, *stage, *deadline),
+        Change::Move {
+            event,
+            stage,
+            deadline,
+        } => place(view, event, Some(*stage), *deadline),
+        Change::Extend { event, deadline } => place(view, event, None, *deadline),
+        Change::Remove { event } => {
+            view.announcements.drop_event(event);
+            view.states.drop_event(event);
+            view.proposals.remove(event);
+            view.placements.remove(event);
+        }
+        Change::Upload(upload) => {
+            view.uploads.retain(|other| {
+                (other.event, &other.repository) != (upload.event, &upload.repository)
+            });
+            view.uploads.push(upload.clone());
+        }
+        Change::DropUpload { event, repository } => view
+            .uploads
+            .retain(|other| (&other.event, &other.repository) != (event, repository)),
+        Change::Place { event, repository } => {
+            view.placements
+                .entry(*event)
+                .or_default()
+                .insert(repository.clone());
+        }
+        Change::Mark { .. }
+        | Change::Unmark { .. }
+        | Change::Dirty(_)
+        | Change::Hunt { .. }
+        | Change::GateEvent { .. }
+        | Change::GateAddress { .. } => {}
+    }
+}
+
+/// DEL-12: of what was replaced, the last versions stay.
+pub(crate) fn forget_old_versions(view: &mut RepoView) {
+    view.announcements.values_mut().for_each(thin_out);
+    view.states.values_mut().for_each(thin_out);
+}
+
+fn thin_out<T>(versions: &mut Vec<Entry<T>>) {
+    let mut kept = 0;
+    versions.retain(|entry| {
+        kept += usize::from(entry.stage == Stage::Superseded);
+        entry.stage != Stage::Superseded || kept <= SUPERSEDED_MAX
+    });
+}
+
+fn insert(view: &mut RepoView, event: &VerifiedEvent, stage: Stage, deadline: Option<Timestamp>) {
+    if event.kind() == kind::ANNOUNCEMENT {
+        if let Some(item) = Announcement::parse(event.clone()).ok()
+            && *item.identifier() == view.identifier
+        {
+            let entry = Entry {
+                item,
+                stage,
+                deadline,
+            };
+            view.announcements.put(event.author(), entry);
+        }
+    } else if event.kind() == kind::STATE {
+        if let Some(item) = StateEvent::parse(event.clone()).ok()
+            && *item.identifier() == view.identifier
+        {
+            let entry = Entry {
+                item,
+                stage,
+                deadline,
+            };
+            view.states.put(event.author(), entry);
+        }
+    } else if let Ok(proposal) = Proposal::parse(event.clone()) {
+        let entry = ProposalEntry::of(&proposal, &view.identifier, stage, deadline);
+        if !entry.named.is_empty() {
+            view.proposals.insert(event.id(), entry);
+        }
+    }
+}
+
+fn place(view: &mut RepoView, event: &EventId, stage: Option<Stage>, deadline: Option<Timestamp>) {
+    if let Some(entry) = view.announcements.entry_mut(event) {
+        entry.stage = stage.unwrap_or(entry.stage);
+        entry.deadline = deadline;
+    } else if let Some(entry) = view.states.entry_mut(event) {
+        entry.stage = stage.unwrap_or(entry.stage);
+        entry.deadline = deadline;
+    } else if let Some(entry) = view.proposals.get_mut(event) {
+        entry.stage = stage.unwrap_or(entry.stage);
+        entry.deadline = deadline;
+    }
+}

@@ -1,0 +1,160 @@
+//! Which repositories of a view there are, and whose states count in which.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use nostr::event::EventId;
+use nostr::key::PublicKey;
+
+use super::entry::counts;
+use crate::lifecycle::Stage;
+use crate::maintainers::confirmed_set;
+use crate::name::RepoAddress;
+use crate::policy::{Hosting, Policy};
+use crate::state::StateEvent;
+use crate::view::{Entry, ObjectFacts, RepoView};
+
+/// The repositories that this service hosts, or would host again (Parked), by owner, with the
+/// confirmed set of each.
+#[derive(Debug)]
+pub(crate) struct Groups {
+    hosted: BTreeSet<EventId>,
+    confirmed: BTreeMap<PublicKey, BTreeSet<PublicKey>>,
+}
+
+impl Groups {
+    pub(crate) fn of(view: &RepoView, policy: &Policy) -> Self {
+        let mut groups = Self {
+            hosted: hosted(view, policy),
+            confirmed: BTreeMap::new(),
+        };
+        groups.resolve(view, policy);
+        groups
+    }
+
+    /// Reads the sets anew, after announcements moved. None may have been added.
+    pub(crate) fn resolve(&mut self, view: &RepoView, policy: &Policy) {
+        let hosts = |entry: &Entry<_>| counts(entry.stage) && self.hosted.contains(&entry.id());
+        let owners = view
+            .announcements
+            .iter()
+            .filter(|(_, versions)| versions.iter().any(hosts));
+        self.confirmed = owners
+            .map(|(owner, _)| (*owner, confirmed_set(owner, view, policy.maintainer_rule)))
+            .collect();
+    }
+
+    /// Whether the announcement asks for a repository here.
+    pub(crate) fn hosts(&self, announcement: &EventId) -> bool {
+        self.hosted.contains(announcement)
+    }
+
+    /// Owners whose repository the states of `author` count in (ST-1).
+    pub(crate) fn authorising(&self, author: &PublicKey) -> impl Iterator<Item = &PublicKey> {
+        self.confirmed
+            .iter()
+            .filter(|(_, set)| set.contains(author))
+            .map(|(owner, _)| owner)
+    }
+
+    /// Whether the states of `author` count in any repository.
+    pub(crate) fn authorises(&self, author: &PublicKey) -> bool {
+        self.authorising(author).next().is_some()
+    }
+
+    /// Owners with their confirmed sets.
+    pub(crate) fn sets(&self) -> impl Iterator<Item = (&PublicKey, &BTreeSet<PublicKey>)> {
+        self.confirmed.iter()
+    }
+
+    /// Whether `owner` has a repository here that clients may see announced.
+    pub(crate) fn serves(&self, view: &RepoView, owner: &PublicKey) -> bool {
+        let versions = view.announcements.get(owner).into_iter().flatten();
+        versions
+            .filter(|entry| entry.stage == Stage::Served)
+            .any(|entry| self.hosts(&entry.id()))
+    }
+
+    /// The newest served state of `owner`'s confirmed set (REF-1).
+    pub(crate) fn winner<'v>(
+        &self,
+        view: &'v RepoView,
+        owner: &PublicKey,
+    ) -> Option<&'v Entry<StateEvent>> {
+        let set = self.confirmed.get(owner)?;
+        view.states_in(Stage::Served)
+            .filter(|entry| set.contains(&entry.item.author()))
+            .max_by_key(|entry| entry.version())
+    }
+
+    /// Whether some repository in which the state counts holds all that it names (ST-3). An empty
+    /// state needs no objects, and so a repository that is served already (KIND-6).
+    pub(crate) fn is_complete(
+        &self,
+        view: &RepoView,
+        state: &StateEvent,
+        facts: &ObjectFacts,
+    ) -> bool {
+        let here = |owner: &PublicKey| {
+            if state.is_empty() {
+                self.serves(view, owner)
+            } else {
+                facts.holds_all(&view.repository(*owner), state.refs().values())
+            }
+        };
+        state.unsatisfiable().is_empty() && self.authorising(&state.author()).any(here)
+    }
+
+    /// Owners whose repository shows the proposals that name one of `named` (PR-2).
+    pub(crate) fn targets<'g>(
+        &'g self,
+        named: &'g BTreeSet<PublicKey>,
+    ) -> impl Iterator<Item = &'g PublicKey> {
+        self.confirmed
+            .iter()
+            .filter(|(_, set)| !set.is_disjoint(named))
+            .map(|(owner, _)| owner)
+    }
+
+    /// The repositories of `owner` and of whoever counts there.
+    pub(crate) fn relatives(&self, view: &RepoView, owner: &PublicKey) -> BTreeSet<RepoAddress> {
+        let set = self.confirmed.get(owner).into_iter().flatten();
+        set.chain([owner])
+            .map(|key| view.repository(*key))
+            .collect()
+    }
+}
+
+fn hosted(view: &RepoView, policy: &Policy) -> BTreeSet<EventId> {
+    let entries = view.announcements.values().flatten();
+    entries
+        .filter(|entry| counts(entry.stage))
+        .filter(|entry| policy.hosting(&entry.item) == Hosting::Listed)
+        .map(Entry::id)
+        .collect()
+}
+
+/// Who is the owner of a repository here, or is listed by one who is supported (ANN-6), over the
+/// announcements whose stage passes. `except` supports nobody by a repository of their own.
+pub(crate) fn supported(
+    view: &RepoView,
+    groups: &Groups,
+    passes: impl Fn(Stage) -> bool,
+    except: Option<&PublicKey>,
+) -> BTreeSet<PublicKey> {
+    let hosts = |entry: &Entry<_>| passes(entry.stage) && groups.hosts(&entry.id());
+    let mut queue: VecDeque<PublicKey> = view
+        .announcements
+        .iter()
+        .filter(|(owner, versions)| Some(*owner) != except && versions.iter().any(hosts))
+        .map(|(owner, _)| *owner)
+        .collect();
+    let mut found: BTreeSet<PublicKey> = queue.iter().copied().collect();
+    while let Some(owner) = queue.pop_front() {
+        let versions = view.announcements.get(&owner).into_iter().flatten();
+        let listed = versions
+            .filter(|entry| passes(entry.stage))
+            .flat_map(|entry| entry.item.listing().active());
+        queue.extend(listed.filter(|key| found.insert(**key)));
+    }
+    found
+}

@@ -1,0 +1,107 @@
+//! What becomes servable once objects or announcements changed (ST-3, ST-4, AFTER-2 … AFTER-5, PR-3, PR-4).
+//!
+//! One function promotes, whatever brought the news: a push, a fetch, an admission, a start-up. It works
+//! on a copy of the view until nothing more follows, and the difference between the two views is the
+//! batch. Hence it is idempotent, and what it does in between leaves no trace: a state that would be
+//! served and replaced within one settlement is never published.
+
+mod announcements;
+mod difference;
+mod edit;
+mod entry;
+mod groups;
+mod proposals;
+mod states;
+
+use std::collections::BTreeSet;
+
+use crate::lifecycle::{Batch, Change};
+use crate::name::RepoAddress;
+use crate::policy::Circumstances;
+use crate::refplan::desired;
+use crate::view::{ObjectFacts, RepoView};
+
+pub(crate) use difference::difference;
+pub(crate) use edit::Versions;
+pub(crate) use entry::counts;
+pub(crate) use groups::{Groups, supported};
+
+/// Of replaced versions so many are kept per coordinate (DEL-12).
+pub const SUPERSEDED_MAX: usize = 10;
+
+/// Promotes every waiting or parked event of the view that is authorised and complete, supersedes what
+/// that replaces, releases the announcements whose repository got data, binds uploads to their events,
+/// and marks every repository whose view changes. Idempotent: settling a settled view yields nothing.
+/// Promotions are in the order in which they are to be published: announcements, then states, the
+/// oldest first (AFTER-3), then proposals.
+pub fn settle(view: &RepoView, facts: &ObjectFacts, cx: Circumstances<'_>) -> Batch {
+    conclude(view, Batch::new(), facts, cx)
+}
+
+/// `changes`, then what becomes servable by them ([`settle`]), then the marks of every repository whose
+/// view all of it changes. What a commit that begins with `changes` has to contain.
+pub fn conclude(
+    view: &RepoView,
+    changes: Batch,
+    facts: &ObjectFacts,
+    cx: Circumstances<'_>,
+) -> Batch {
+    let middle = applied(view, &changes, cx);
+    let mut after = middle.clone();
+    promote(&mut after, facts, cx);
+    let mut batch = changes;
+    batch.extend(difference(&middle, &after, None));
+    if !batch.is_empty() {
+        batch.extend(dirtied(view, &after, cx));
+    }
+    batch
+}
+
+/// The repositories whose [`crate::refplan::desired`] differs between two views, as `Dirty` changes.
+pub fn dirtied(before: &RepoView, after: &RepoView, cx: Circumstances<'_>) -> Batch {
+    let concerned: BTreeSet<RepoAddress> =
+        [before, after].into_iter().flat_map(addresses).collect();
+    let differs =
+        |repo: &RepoAddress| desired(repo, before, cx.policy) != desired(repo, after, cx.policy);
+    concerned
+        .into_iter()
+        .filter(differs)
+        .map(Change::Dirty)
+        .collect()
+}
+
+/// The view after a batch: what the decisions chained in one commit see.
+pub fn applied(view: &RepoView, batch: &Batch, _cx: Circumstances<'_>) -> RepoView {
+    let mut after = view.clone();
+    for change in batch {
+        edit::apply(&mut after, change);
+    }
+    after
+}
+
+/// Settles in place, and thins out what was replaced.
+pub(crate) fn promote(view: &mut RepoView, facts: &ObjectFacts, cx: Circumstances<'_>) {
+    let mut groups = Groups::of(view, cx.policy);
+    // Each round moves something forward in its life, and no life runs backwards here.
+    loop {
+        let states = states::serve(view, &groups, facts, cx);
+        let released = announcements::release(view, &groups, facts, cx);
+        let discovered = announcements::discover(view, &groups, cx);
+        let proposals = proposals::serve(view, &groups, facts, cx);
+        if !(states || released || discovered || proposals) {
+            break;
+        }
+        if released || discovered {
+            groups.resolve(view, cx.policy);
+        }
+    }
+    announcements::begin_phase_two(view, &groups, cx);
+    edit::forget_old_versions(view);
+}
+
+fn addresses(view: &RepoView) -> BTreeSet<RepoAddress> {
+    let announced = view.announcements.keys().map(|key| view.repository(*key));
+    let uploads = view.uploads.iter().map(|upload| upload.repository.clone());
+    let placed = view.placements.values().flatten().cloned();
+    announced.chain(uploads).chain(placed).collect()
+}
