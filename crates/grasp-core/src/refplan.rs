@@ -113,7 +113,7 @@ pub fn is_target(
 }
 
 /// REF-6
-fn exists(repo: &RepoAddress, view: &RepoView, policy: &Policy) -> bool {
+pub(crate) fn exists(repo: &RepoAddress, view: &RepoView, policy: &Policy) -> bool {
     match repo {
         RepoAddress::Announced(coordinate) => [Stage::Served, Stage::Waiting]
             .into_iter()

@@ -1,0 +1,144 @@
+//! `refs/nostr/<event-id>` (PUSH-4, PUSH-19): open to everybody, and bound to what the event says.
+//!
+//! Clients push the commit before they publish the event. Until it comes, the first upload binds the
+//! id, so nobody can put another commit under an id that is about to be used.
+
+use std::collections::BTreeSet;
+
+use nostr::event::EventId;
+
+use super::{KnownEvent, Push, Verdict};
+use crate::event::kind;
+use crate::lifecycle::Stage;
+use crate::name::{Coordinate, RepoAddress};
+use crate::oid::Oid;
+use crate::refname::RefName;
+use crate::refplan;
+
+/// Judges one command. `uploads` is how many others of the same push bind an id.
+pub(super) fn judge(push: &Push<'_>, name: &RefName, new: Oid, uploads: usize) -> Verdict {
+    let Some(event) = name.proposal_event() else {
+        let reason = "refs/nostr/ takes an event id: 64 lowercase hex digits, nothing more";
+        return Verdict::Refuse(reason.to_owned());
+    };
+    let judged = if new.is_zero() {
+        delete(push, name)
+    } else if let Some(known) = known(push, &event) {
+        bind_to_event(push, name, &event, &known, new)
+    } else {
+        upload(push, name, event, new, uploads)
+    };
+    judged.unwrap_or_else(Verdict::Refuse)
+}
+
+/// PUSH-3, PUSH-4
+fn delete(push: &Push<'_>, name: &RefName) -> Result<Verdict, String> {
+    if push.current.contains_key(name) {
+        return Err("goes with its event or its deadline, not by a push".to_owned());
+    }
+    Ok(Verdict::NOTHING_TO_DO)
+}
+
+fn known(push: &Push<'_>, event: &EventId) -> Option<KnownEvent> {
+    if let Some(known) = push.known_events.get(event) {
+        return Some(known.clone());
+    }
+    let entry = push.view.proposals.get(event)?;
+    let counts = matches!(entry.stage, Stage::Served | Stage::Waiting | Stage::Parked);
+    let here = |owner: &_| Coordinate::new(*owner, push.view.identifier.clone());
+    counts.then(|| KnownEvent {
+        kind: kind::PULL_REQUEST,
+        author: entry.author,
+        commit: entry.commit,
+        targets: entry.named.iter().map(here).collect(),
+    })
+}
+
+fn bind_to_event(
+    push: &Push<'_>,
+    name: &RefName,
+    event: &EventId,
+    known: &KnownEvent,
+    new: Oid,
+) -> Result<Verdict, String> {
+    if !kind::is_proposal(known.kind) {
+        let kind = known.kind;
+        return Err(format!(
+            "event {event} is of kind {kind}, not a pull request (1618) or an update of one (1619)"
+        ));
+    }
+    if !is_target(push, known) {
+        return Err(format!("PR event {event} does not target this repository"));
+    }
+    let commit = known
+        .commit
+        .ok_or_else(|| format!("PR event {event} specifies a commit that cannot exist here"))?;
+    if commit != new {
+        return Err(format!(
+            "PR event {event} specifies commit {commit}, but push contains {new}"
+        ));
+    }
+    Ok(Verdict::Accept {
+        installs: (push.current.get(name) != Some(&new)).then_some(new),
+        upload: None,
+    })
+}
+
+/// PR-2; in `/prs/` the path names the signer and the identifier (PUSH-19).
+fn is_target(push: &Push<'_>, known: &KnownEvent) -> bool {
+    let here = push.repo.coordinate();
+    let targets = known.targets.iter();
+    let named: BTreeSet<_> = targets
+        .filter(|target| target.identifier == here.identifier)
+        .map(|target| target.owner)
+        .collect();
+    match push.repo {
+        RepoAddress::Announced(_) => {
+            refplan::is_target(&here.owner, &named, push.view, push.cx.policy)
+        }
+        RepoAddress::Proposals(_) => known.author == here.owner && !named.is_empty(),
+    }
+}
+
+fn upload(
+    push: &Push<'_>,
+    name: &RefName,
+    event: EventId,
+    new: Oid,
+    uploads: usize,
+) -> Result<Verdict, String> {
+    let announced = matches!(push.repo, RepoAddress::Announced(_));
+    if announced && !refplan::exists(push.repo, push.view, push.cx.policy) {
+        return Err("No repository announcement found".to_owned());
+    }
+    let records = || push.view.uploads.iter();
+    if let Some(other) = records().find(|it| it.event == event && it.commit != new) {
+        let bound = other.commit;
+        return Err(format!("bound to commit {bound} until its event comes"));
+    }
+    let is_live = |deadline| deadline > push.cx.now;
+    if records().any(|it| it.event == event && it.repository == *push.repo && is_live(it.deadline))
+    {
+        return Ok(Verdict::NOTHING_TO_DO);
+    }
+    if push
+        .current
+        .get(name)
+        .is_some_and(|present| *present != new)
+    {
+        return Err("exists with another commit, and is never moved by a push".to_owned());
+    }
+    let most = push.cx.policy.uploads.per_repository;
+    let held = records()
+        .filter(|it| it.repository == *push.repo && it.event != event)
+        .count();
+    if held + uploads >= most {
+        return Err(format!(
+            "{most} uploads wait here for their events: publish them, or try again later"
+        ));
+    }
+    Ok(Verdict::Accept {
+        installs: Some(new),
+        upload: Some(event),
+    })
+}
