@@ -2,10 +2,27 @@
 //!
 //! Keeps and moves objects; decides nothing about who may. What a signed event allows is
 //! `grasp-core`'s business, and only the service's `reconcile` asks this crate to write refs.
+//! *Invariants:* what lies in a repository's `objects/` is complete, so nothing is moved there whose
+//! closure is not there already; refs change under a [`RepoLock`] only, all at once; no repository has
+//! alternates at rest.
 
 #![forbid(unsafe_code)]
 
 pub mod child;
 pub mod http;
+pub mod ingest;
+pub mod objects;
 pub mod pktline;
+pub mod propagate;
 pub mod refs;
+pub mod repository;
+
+mod durable;
+mod error;
+#[cfg(test)]
+mod testing;
+
+pub use error::Error;
+pub use objects::{ObjectKind, Objects};
+pub use refs::{RefSnapshot, RefValue};
+pub use repository::{GitConfig, Lease, OpenError, RepoLock, Repositories};

@@ -1,5 +1,77 @@
-//! What a repository's refs are, as readers and writers see them.
+//! The refs of a repository: read as a whole, written as a whole.
+//!
+//! All refs live in `packed-refs` (GIT-12). One file is renamed into place, so readers and a crash see
+//! the old or the new set and never a mix, `a` may become `a/b`, and a thousand refs cost what one
+//! costs. Nobody takes git's `*.lock` files: the data folder has one writer, and a stale lock must never
+//! block. Loose refs are what someone else's git left; they shadow packed ones, so they are read, and
+//! removed with the next write.
 
+mod loose;
+mod packed;
 mod snapshot;
+mod write;
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use grasp_core::refname::RefName;
+
+use crate::error::{Attempt, Error};
+use crate::objects::Objects;
 
 pub use snapshot::{RefSnapshot, RefValue};
+pub(crate) use write::write;
+
+/// The branch of a new repository's HEAD (REF-4).
+pub fn default_head() -> RefName {
+    "refs/heads/main"
+        .parse()
+        .expect("a legal ref name, see the tests of RefName")
+}
+
+/// Reads what is on the disk: packed refs, shadowed by loose ones.
+pub(crate) fn read(
+    home: &Path,
+    objects: impl FnOnce() -> Result<Objects, Error>,
+) -> Result<RefSnapshot, Error> {
+    let head = read_head(home)?;
+    let packed = packed::read(home)?;
+    let loose = loose::read(home)?;
+    let mut refs = packed.refs;
+    let mut unpeeled = packed.unpeeled;
+    for (name, oid) in loose {
+        refs.insert(name.clone(), RefValue { oid, peeled: None });
+        unpeeled.insert(name);
+    }
+    if !unpeeled.is_empty() {
+        let objects = objects()?;
+        for name in unpeeled {
+            if let Some(value) = refs.get_mut(&name) {
+                value.peeled = objects.peel_tag(&value.oid);
+            }
+        }
+    }
+    Ok(RefSnapshot {
+        refs,
+        head,
+        generation: 0,
+    })
+}
+
+/// The branch HEAD names. A detached or broken HEAD, which only others can leave, reads as the default:
+/// the next write repairs it.
+fn read_head(home: &Path) -> Result<RefName, Error> {
+    let path = home.join("HEAD");
+    let text = match fs::read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        read => read.attempt("read", &path)?,
+    };
+    let named = std::str::from_utf8(&text)
+        .ok()
+        .and_then(|text| text.strip_prefix("ref:")?.trim().parse().ok());
+    Ok(named.unwrap_or_else(default_head))
+}
+
+#[cfg(test)]
+mod tests;

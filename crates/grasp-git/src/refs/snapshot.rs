@@ -47,4 +47,10 @@ impl RefSnapshot {
     pub fn head_oid(&self) -> Option<Oid> {
         self.head_value().map(|value| value.oid)
     }
+
+    /// The names with what they name, without peeling.
+    pub fn oids(&self) -> BTreeMap<RefName, Oid> {
+        let oid = |(name, value): (&RefName, &RefValue)| (name.clone(), value.oid);
+        self.refs.iter().map(oid).collect()
+    }
 }

@@ -1,0 +1,5 @@
+//! Takes packs in: quarantine, checks, installation.
+
+mod quarantine;
+
+pub(crate) use quarantine::Quarantine;

@@ -1,0 +1,1 @@
+//! Brings objects from one repository of a family into another.

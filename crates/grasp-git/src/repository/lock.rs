@@ -1,0 +1,169 @@
+//! The right to change what a repository shows.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::io;
+use std::marker::PhantomData;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use grasp_core::failpoint;
+use grasp_core::name::RepoAddress;
+use grasp_core::oid::Oid;
+use grasp_core::refname::RefName;
+
+use super::{Repositories, create, layout, locked};
+use crate::durable::sync_folder;
+use crate::error::{Attempt, Error};
+use crate::objects::Objects;
+use crate::refs::{self, RefSnapshot};
+
+thread_local! {
+    static HELD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Which repositories are locked.
+#[derive(Debug, Default)]
+pub(super) struct Locks {
+    held: Mutex<HashSet<RepoAddress>>,
+    freed: Condvar,
+}
+
+/// Excludes every other writer of one repository's refs until it is dropped. It stays on its thread.
+///
+/// It lives in memory: the data folder has one process, so a crash leaves no lock behind and a stale
+/// `*.lock` file of some git blocks nothing.
+#[derive(Debug)]
+pub struct RepoLock {
+    repositories: Repositories,
+    repo: RepoAddress,
+    _stays_on_its_thread: PhantomData<*const ()>,
+}
+
+impl RepoLock {
+    pub(super) fn acquire(repositories: Repositories, repo: RepoAddress) -> Self {
+        debug_assert!(!HELD.get(), "a thread holds at most one repository lock");
+        let locks = &repositories.0.locks;
+        let mut held = locked(&locks.held);
+        while held.contains(&repo) {
+            held = locks
+                .freed
+                .wait(held)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        held.insert(repo.clone());
+        drop(held);
+        HELD.set(true);
+        Self {
+            repositories,
+            repo,
+            _stays_on_its_thread: PhantomData,
+        }
+    }
+
+    /// The repository.
+    pub fn address(&self) -> &RepoAddress {
+        &self.repo
+    }
+
+    /// Makes the repository exist, empty and durable. One that exists stays as it is.
+    pub fn create(&self) -> Result<(), Error> {
+        if self.repositories.exists(&self.repo) {
+            return Ok(());
+        }
+        let fresh = self.repositories.quarantine_path();
+        create::create(&fresh, &self.repositories.path(&self.repo))?;
+        let snapshot = RefSnapshot {
+            refs: BTreeMap::new(),
+            head: refs::default_head(),
+            generation: self.repositories.next_generation(),
+        };
+        self.repositories
+            .publish(&self.repo, Some(&Arc::new(snapshot)));
+        Ok(())
+    }
+
+    /// Makes the repository not exist. Who holds a lease reads on; the folder is deleted with the last
+    /// lease. One that does not exist is no failure.
+    pub fn remove(&self) -> Result<(), Error> {
+        let home = self.repositories.path(&self.repo);
+        let place = layout::ours(self.repositories.root())
+            .join(layout::TRASH)
+            .join(self.repositories.next_name());
+        {
+            let mut incarnations = locked(&self.repositories.0.incarnations);
+            match fs::rename(&home, &place) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    self.repositories.publish(&self.repo, None);
+                    return Ok(());
+                }
+                renamed => renamed.attempt("remove", &home)?,
+            }
+            self.repositories.publish(&self.repo, None);
+            match incarnations.remove(&self.repo) {
+                Some(incarnation) => incarnation.moved_to_trash(place),
+                None => self.repositories.0.trash.delete(place),
+            }
+        }
+        failpoint::pass("repository:moved-to-trash");
+        if let Some(above) = home.parent() {
+            match sync_folder(above) {
+                // Another removal took the owner's folder with it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                synced => synced.attempt("sync", above)?,
+            }
+            leave_no_empty_folder(above);
+        }
+        Ok(())
+    }
+
+    /// Makes refs and HEAD exactly these, in one step each, and shows them from then on. Refuses refs to
+    /// objects that are not there.
+    pub fn write_refs(
+        &self,
+        refs: &BTreeMap<RefName, Oid>,
+        head: RefName,
+    ) -> Result<Arc<RefSnapshot>, Error> {
+        let old = self.repositories.refs(&self.repo)?;
+        let home = self.repositories.path(&self.repo);
+        let objects = || Objects::open(&self.repositories.lease(&self.repo));
+        let written = refs::write(&self.repo, &home, &old, refs, head, objects);
+        let mut snapshot = written.inspect_err(|_| {
+            // Half of it may be on the disk: read again what is there.
+            self.repositories.publish(&self.repo, None);
+        })?;
+        if snapshot.refs == old.refs && snapshot.head == old.head {
+            return Ok(old);
+        }
+        snapshot.generation = self.repositories.next_generation();
+        let snapshot = Arc::new(snapshot);
+        self.repositories.publish(&self.repo, Some(&snapshot));
+        Ok(snapshot)
+    }
+
+    /// Gives the repository a new generation, so that what was cached of it is not used again (GIT-14).
+    pub fn renew(&self) -> Result<Arc<RefSnapshot>, Error> {
+        let old = self.repositories.refs(&self.repo)?;
+        let snapshot = Arc::new(RefSnapshot {
+            generation: self.repositories.next_generation(),
+            ..(*old).clone()
+        });
+        self.repositories.publish(&self.repo, Some(&snapshot));
+        Ok(snapshot)
+    }
+}
+
+impl Drop for RepoLock {
+    fn drop(&mut self) {
+        let locks = &self.repositories.0.locks;
+        locked(&locks.held).remove(&self.repo);
+        locks.freed.notify_all();
+        HELD.set(false);
+    }
+}
+
+/// The owner's folder goes with the last repository. One that is not empty refuses, which is right.
+fn leave_no_empty_folder(folder: &Path) {
+    let _ = fs::remove_dir(folder);
+}
