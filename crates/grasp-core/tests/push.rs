@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use grasp_core::event::Version;
 use grasp_core::lifecycle::Stage;
 use grasp_core::oid::Oid;
-use grasp_core::push::{Command, PushPlan, Verdict, authorize, refusal};
+use grasp_core::push::{Command, Push, PushPlan, Verdict, refusal};
 use grasp_core::refname::RefName;
 use grasp_core::state::StateEvent;
 use grasp_core::view::RepoView;
@@ -95,15 +95,16 @@ fn view_of(situation: &Situation) -> RepoView {
 
 fn plan(view: &RepoView, local: &Refs, commands: &[Command], atomic: bool) -> PushPlan {
     let (policy, none) = (policy(), BTreeMap::new());
-    authorize(
-        &repo(key(1)),
+    Push {
+        repo: &repo(key(1)),
         commands,
         atomic,
-        local,
+        current: local,
         view,
-        &none,
-        cx(&policy),
-    )
+        known_events: &none,
+        cx: cx(&policy),
+    }
+    .authorize()
 }
 
 /// Every subset of the commands, in their order.

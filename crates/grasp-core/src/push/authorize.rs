@@ -13,7 +13,8 @@ use crate::refname::{RefName, RefSpace};
 pub(super) const ATOMIC: &str = "atomic push: another ref of it is refused";
 
 impl Push<'_> {
-    pub(super) fn authorize(&self) -> PushPlan {
+    /// The verdicts on the commands, before the pack is read. With `atomic` one refusal refuses all.
+    pub fn authorize(&self) -> PushPlan {
         let names = self.screen();
         let mut verdicts: BTreeMap<usize, Verdict> = BTreeMap::new();
         let mut wanted = Vec::new();

@@ -14,7 +14,11 @@ use crate::view::ObjectFacts;
 const OVERTAKEN: &str = "the repository changed while the pack was read: fetch, then push again";
 
 impl Push<'_> {
-    pub(super) fn complete(
+    /// The rows that the completed push commits (PUSH-13, AFTER-1 … AFTER-5): decides again on the commit's
+    /// own view, records uploads, settles what became complete and marks what changed. `plan` is the plan
+    /// the pack was taken under, its tips are in the repository now with all they need; `installed` tells
+    /// of the rest. `Err` is the plan to report instead: nothing may be committed.
+    pub fn complete(
         &self,
         plan: &PushPlan,
         installed: &ObjectFacts,

@@ -23,7 +23,7 @@ use crate::oid::Oid;
 use crate::policy::Circumstances;
 use crate::proposal::Proposal;
 use crate::refname::RefName;
-use crate::view::{ObjectFacts, RepoView};
+use crate::view::RepoView;
 
 pub use advice::refusal;
 pub use branches::{Difference, Mismatch, Obstacle};
@@ -154,72 +154,24 @@ impl KnownEvent {
     }
 }
 
-/// Everything that one push is judged by.
-#[derive(Clone, Copy)]
-struct Push<'a> {
-    repo: &'a RepoAddress,
-    commands: &'a [Command],
-    atomic: bool,
-    current: &'a BTreeMap<RefName, Oid>,
-    view: &'a RepoView,
-    known_events: &'a BTreeMap<EventId, KnownEvent>,
-    cx: Circumstances<'a>,
-}
-
-/// Judges the commands of a push to `repo`. `current` are the refs it shows now. With `atomic` one
-/// refusal refuses all (PUSH-8). `known_events` answers for events outside the view what a
-/// `refs/nostr/<id>` may bind to (PUSH-4).
-pub fn authorize(
-    repo: &RepoAddress,
-    commands: &[Command],
-    atomic: bool,
-    current: &BTreeMap<RefName, Oid>,
-    view: &RepoView,
-    known_events: &BTreeMap<EventId, KnownEvent>,
-    cx: Circumstances<'_>,
-) -> PushPlan {
-    let push = Push {
-        repo,
-        commands,
-        atomic,
-        current,
-        view,
-        known_events,
-        cx,
-    };
-    push.authorize()
-}
-
-/// The rows that a completed push commits (PUSH-13, AFTER-1 … AFTER-5): decides again on the commit's own
-/// view, records uploads, settles what became complete and marks what changed. `plan` is the plan the
-/// pack was taken under, its tips are in `repo` now with all they need; `installed` tells of the rest.
-/// `Err` is the plan to report instead: nothing may be committed.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the arguments of `authorize`, and what the pack brought"
-)]
-pub fn complete(
-    repo: &RepoAddress,
-    commands: &[Command],
-    atomic: bool,
-    plan: &PushPlan,
-    current: &BTreeMap<RefName, Oid>,
-    view: &RepoView,
-    known_events: &BTreeMap<EventId, KnownEvent>,
-    installed: &ObjectFacts,
-    pack_bytes: u64,
-    cx: Circumstances<'_>,
-) -> Result<Batch, PushPlan> {
-    let push = Push {
-        repo,
-        commands,
-        atomic,
-        current,
-        view,
-        known_events,
-        cx,
-    };
-    push.complete(plan, installed, pack_bytes)
+/// Everything that one push is judged by: [`Push::authorize`] before its pack is read, and
+/// [`Push::complete`] in the commit.
+#[derive(Debug, Clone, Copy)]
+pub struct Push<'a> {
+    /// Where it goes.
+    pub repo: &'a RepoAddress,
+    /// What it asks for, in order.
+    pub commands: &'a [Command],
+    /// Whether one refusal refuses all (PUSH-8, AFTER-1).
+    pub atomic: bool,
+    /// The refs that the repository shows now.
+    pub current: &'a BTreeMap<RefName, Oid>,
+    /// What signed events say about it.
+    pub view: &'a RepoView,
+    /// What the store has for the ids in the commands (PUSH-4; [`named_events`]).
+    pub known_events: &'a BTreeMap<EventId, KnownEvent>,
+    /// When, and by which settings.
+    pub cx: Circumstances<'a>,
 }
 
 /// The events that the commands name by `refs/nostr/<id>`: what to ask the store for `known_events`.

@@ -68,7 +68,16 @@ fn push_to(
 ) -> PushPlan {
     let (policy, view, current) = (policy(), view.clone().build(), refs(current));
     let known = BTreeMap::new();
-    authorize(repo, commands, atomic, &current, &view, &known, cx(&policy))
+    Push {
+        repo,
+        commands,
+        atomic,
+        current: &current,
+        view: &view,
+        known_events: &known,
+        cx: cx(&policy),
+    }
+    .authorize()
 }
 
 fn accepted(plan: &PushPlan) -> Vec<bool> {
@@ -443,15 +452,16 @@ fn too_many_commands_are_refused() {
     };
     let commands = [set(MAIN, 1), set(V1, 1), set("refs/tags/v2", 1)];
     let view = project().build();
-    let plan = authorize(
-        &repo(key(1)),
-        &commands,
-        false,
-        &refs(&[]),
-        &view,
-        &BTreeMap::new(),
-        cx(&policy),
-    );
+    let plan = Push {
+        repo: &repo(key(1)),
+        commands: &commands,
+        atomic: false,
+        current: &refs(&[]),
+        view: &view,
+        known_events: &BTreeMap::new(),
+        cx: cx(&policy),
+    }
+    .authorize();
     assert_eq!(accepted(&plan), [false; 3]);
 }
 
@@ -490,15 +500,16 @@ mod proposal_refs {
     ) -> PushPlan {
         let (policy, view) = (policy(), view.clone().build());
         let known = BTreeMap::from([(known.id(), KnownEvent::of(known))]);
-        authorize(
+        Push {
             repo,
             commands,
-            false,
-            &refs(&[]),
-            &view,
-            &known,
-            cx(&policy),
-        )
+            atomic: false,
+            current: &refs(&[]),
+            view: &view,
+            known_events: &known,
+            cx: cx(&policy),
+        }
+        .authorize()
     }
 
     /// PUSH-4: cases, 27.
