@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use nostr::event::EventId;
 use nostr::key::PublicKey;
 
-use crate::event::{VerifiedEvent, Version, kind};
+use crate::event::{Parsed, VerifiedEvent, Version, kind};
 use crate::name::{Coordinate, Identifier, IdentifierError};
 
 /// At most so many listed keys of one announcement are read (MNT-10).
@@ -36,6 +36,12 @@ pub enum AnnouncementError {
     /// A `d` tag that cannot name a repository (NAME-3).
     #[error(transparent)]
     Identifier(#[from] IdentifierError),
+}
+
+impl Parsed for Announcement {
+    fn verified(&self) -> &VerifiedEvent {
+        &self.event
+    }
 }
 
 impl Announcement {
@@ -99,6 +105,24 @@ impl Announcement {
     /// The relays as written, all of them (KIND-4).
     pub fn relays(&self) -> Vec<String> {
         self.event.all_values("relays")
+    }
+
+    /// Whether it gives authority that `other` does not give: makes a key active, or moves the lead
+    /// (ANN-3). Taking authority away is no part of it.
+    pub fn widens(&self, other: &Self) -> bool {
+        let lead = self.lead();
+        !self.listing.active.is_subset(&other.listing.active)
+            || (lead.is_some() && lead != other.lead())
+    }
+
+    /// Where resolution goes from here (MNT-6). Two leads are none.
+    fn lead(&self) -> Option<PublicKey> {
+        let mut leads = self.listing.leads.iter();
+        match (leads.next(), leads.next()) {
+            (None, _) => Some(self.owner()).filter(|owner| self.listing.lists(owner)),
+            (Some(lead), None) => Some(*lead),
+            (Some(_), Some(_)) => None,
+        }
     }
 
     /// Marked as private (G8-4).

@@ -182,6 +182,12 @@ impl VerifiedEvent {
     }
 }
 
+/// A type that an event was read as, and that keeps it.
+pub trait Parsed {
+    /// The event.
+    fn verified(&self) -> &VerifiedEvent;
+}
+
 /// The place of an event among versions of the same thing: the greater wins. A higher `created_at`,
 /// and in the same second the **lower** id (KIND-5). Used wherever versions compete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

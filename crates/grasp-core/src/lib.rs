@@ -23,6 +23,7 @@ pub mod push;
 pub mod refname;
 pub mod refplan;
 pub mod related;
+mod retract;
 pub mod service;
 pub mod settle;
 pub mod state;

@@ -1,24 +1,88 @@
 //! Events that hang on repositories and conversations (§9).
+//!
+//! Acceptance is transitive, so it has to end somewhere, or one accepted comment would open the relay
+//! to whatever it leads to. What an event may carry is its [`Standing`]: anchors carry without limit,
+//! replies within the budget of their root, everything else nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use nostr::event::EventId;
 use nostr::key::PublicKey;
 
-use crate::event::VerifiedEvent;
+use crate::event::{VerifiedEvent, kind};
+use crate::lifecycle::{REFERENCES_MAX, Standing};
 
-/// What an event refers to (REL-1): the first [`crate::lifecycle::REFERENCES_MAX`] count.
+/// What an event refers to (REL-1): the first [`REFERENCES_MAX`] count.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct References {
     /// `e`, `E` and hex `q`.
     pub events: Vec<EventId>,
-    /// `a`, `A` and `q` with a colon: `kind:pubkey:d`.
+    /// `a`, `A` and `q` with a colon: `kind:pubkey:d`, as [`VerifiedEvent::address`] spells it.
     pub addresses: Vec<String>,
 }
 
 impl References {
-    /// Reads them.
+    /// Reads them. Malformed ones count for nothing, repeats once.
     pub fn of(event: &VerifiedEvent) -> Self {
-        todo!()
+        let mut references = Self::default();
+        let values = event.tags().filter_map(|tag| match tag {
+            [name, value, ..] if is_reference(name) => Some((name.as_str(), value.as_str())),
+            _ => None,
+        });
+        for (name, value) in values {
+            if references.len() == REFERENCES_MAX {
+                break;
+            }
+            references.read(name, value);
+        }
+        references
     }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.events.len() + self.addresses.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn read(&mut self, name: &str, value: &str) {
+        let addresses = matches!(name, "a" | "A") || (name == "q" && value.contains(':'));
+        if addresses {
+            let address = normalised_address(value);
+            if let Some(address) = address.filter(|new| !self.addresses.contains(new)) {
+                self.addresses.push(address);
+            }
+        } else if let Some(id) = event_id(value).filter(|new| !self.events.contains(new)) {
+            self.events.push(id);
+        }
+    }
+}
+
+fn is_reference(name: &str) -> bool {
+    matches!(name, "a" | "A" | "e" | "E" | "q")
+}
+
+/// An id as tags spell it: 64 lowercase digits.
+pub(crate) fn event_id(text: &str) -> Option<EventId> {
+    let lowercase = text
+        .bytes()
+        .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    (text.len() == 64 && lowercase)
+        .then(|| EventId::from_hex(text).ok())
+        .flatten()
+}
+
+/// `kind:pubkey:d`, with the last colon also where there is no `d`. `None` for what is no address.
+pub(crate) fn normalised_address(text: &str) -> Option<String> {
+    let mut parts = text.splitn(3, ':');
+    let kind: u16 = parts.next()?.parse().ok()?;
+    let author = parts.next().filter(|hex| event_id(hex).is_some())?;
+    let name = parts.next().unwrap_or_default();
+    let named = kind::is_addressable(kind) || (kind::is_replaceable(kind) && name.is_empty());
+    named.then(|| format!("{kind}:{author}:{name}"))
 }
 
 /// A served event that another refers to, or that refers to it.
@@ -31,7 +95,7 @@ pub struct Relative {
     /// Its author.
     pub author: PublicKey,
     /// What it may carry.
-    pub standing: crate::lifecycle::Standing,
+    pub standing: Standing,
 }
 
 /// What the store found around an event.
@@ -41,11 +105,10 @@ pub struct RelatedFacts {
     pub targets: Vec<Relative>,
     /// Served events that refer to its id or address, at most a few.
     pub mentioned_by: Vec<Relative>,
-    /// Events and bytes already counted ([`crate::lifecycle::Standing::Reply`]) against the roots of the
-    /// targets, by root.
-    pub budgets: std::collections::BTreeMap<EventId, (u64, u64)>,
+    /// Events and bytes already counted ([`Standing::Reply`]) against the roots of the targets, by root.
+    pub budgets: BTreeMap<EventId, (u64, u64)>,
     /// Owners and maintainers of the repositories that the event hangs on: exempt from the budget.
-    pub exempt: std::collections::BTreeSet<PublicKey>,
+    pub exempt: BTreeSet<PublicKey>,
     /// For profiles and relay lists: the author takes part in an accepted repository, as owner,
     /// maintainer, or author of a served anchor or reply (EV-2).
     pub participates: bool,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use nostr::event::EventId;
 use nostr::key::PublicKey;
 
-use crate::event::{VerifiedEvent, Version, kind};
+use crate::event::{Parsed, VerifiedEvent, Version, kind};
 use crate::name::{Identifier, IdentifierError};
 use crate::oid::Oid;
 use crate::refname::{RefName, RefSpace};
@@ -41,6 +41,12 @@ pub enum StateError {
     /// One ref is a folder of the other.
     #[error("{0} and {1} cannot exist together")]
     Conflict(RefName, RefName),
+}
+
+impl Parsed for StateEvent {
+    fn verified(&self) -> &VerifiedEvent {
+        &self.event
+    }
 }
 
 impl StateEvent {

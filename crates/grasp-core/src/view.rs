@@ -7,6 +7,7 @@ use nostr::key::PublicKey;
 use nostr::types::Timestamp;
 
 use crate::announcement::Announcement;
+use crate::event::{Parsed, Version};
 use crate::lifecycle::{Stage, UploadRecord};
 use crate::name::{Coordinate, Identifier, RepoAddress};
 use crate::oid::Oid;
@@ -25,6 +26,18 @@ pub struct Entry<T> {
     pub stage: Stage,
     /// When the stage ends by itself.
     pub deadline: Option<Timestamp>,
+}
+
+impl<T: Parsed> Entry<T> {
+    /// The id of its event.
+    pub fn id(&self) -> EventId {
+        self.item.verified().id()
+    }
+
+    /// Its place among versions.
+    pub fn version(&self) -> Version {
+        self.item.verified().version()
+    }
 }
 
 /// What is known of a proposal without its whole event.

@@ -7,6 +7,7 @@ use super::{Answer, Decision, PurgatoryLoad, Rejection};
 use crate::announcement::Announcement;
 use crate::lifecycle::{Batch, Stage};
 use crate::policy::{Circumstances, Hosting};
+use crate::retract::abandon_states;
 use crate::settle::{Groups, Versions, counts, difference, dirtied, promote, supported};
 use crate::view::{Entry, ObjectFacts, RepoView};
 
@@ -34,7 +35,7 @@ pub fn admit_announcement(
     };
     match cx.policy.hosting(event) {
         Hosting::Listed => asking.for_a_repository(),
-        Hosting::Elsewhere => asking.to_be_known(),
+        Hosting::Elsewhere => asking.for_its_list(),
     }
 }
 
@@ -57,11 +58,11 @@ impl Asking<'_> {
         let served = self
             .versions()
             .find(|entry| entry.stage == Stage::Served && self.groups.hosts(&entry.id()));
-        let widens = served.is_none_or(|served| gives_authority(&served.item, self.event));
+        let widens = served.is_none_or(|served| self.event.widens(&served.item));
         let mut after = self.view.clone();
         self.replace_waiting(&mut after);
         if widens {
-            self.put(&mut after, |entry, cx| entry.wait(cx));
+            self.put(&mut after, Entry::wait);
         } else {
             supersede_served(&mut after, &self.event.owner(), self.cx);
             self.put(&mut after, |entry, _| entry.serve());
@@ -71,7 +72,7 @@ impl Asking<'_> {
     }
 
     /// ANN-5, ANN-6: it does not.
-    fn to_be_known(self) -> Decision {
+    fn for_its_list(self) -> Decision {
         let owner = self.event.owner();
         let served = |stage| stage == Stage::Served;
         let waiting = |stage| matches!(stage, Stage::Served | Stage::Waiting);
@@ -104,7 +105,7 @@ impl Asking<'_> {
             });
             self.arrive(after)
         } else if known_by_waiting.contains(&owner) {
-            self.put(&mut after, |entry, cx| entry.wait(cx));
+            self.put(&mut after, Entry::wait);
             self.arrive(after)
         } else {
             Decision::only(Rejection::ServiceNotListed)
@@ -200,45 +201,4 @@ fn supersede_served(after: &mut RepoView, owner: &PublicKey, cx: Circumstances<'
     versions
         .filter(|entry| entry.stage == Stage::Served)
         .for_each(|entry| entry.supersede(cx));
-}
-
-/// ANN-3: makes a key active, or moves the lead. Removal of authority is none of it.
-fn gives_authority(old: &Announcement, new: &Announcement) -> bool {
-    let (before, after) = (old.listing(), new.listing());
-    let lead = lead(new);
-    !after.active().is_subset(before.active()) || (lead.is_some() && lead != self::lead(old))
-}
-
-/// Where resolution goes from here (MNT-6). Two leads are none.
-fn lead(announcement: &Announcement) -> Option<PublicKey> {
-    let owner = announcement.owner();
-    let listing = announcement.listing();
-    let mut leads = listing.leads().iter();
-    match (leads.next(), leads.next()) {
-        (None, _) => listing.lists(&owner).then_some(owner),
-        (Some(lead), None) => Some(*lead),
-        (Some(_), Some(_)) => None,
-    }
-}
-
-/// After a scope went: its waiting states go unless another scope wants them, and with the last
-/// announcement of the view the served ones are kept out of sight. `before` are the groups with it.
-pub(super) fn abandon_states(after: &mut RepoView, before: &Groups, cx: Circumstances<'_>) {
-    let groups = Groups::of(after, cx.policy);
-    let announced = after
-        .announcements
-        .values()
-        .flatten()
-        .any(|entry| counts(entry.stage));
-    for (author, states) in &mut after.states {
-        let loses_authority = before.authorises(author) && !groups.authorises(author);
-        states.retain_mut(|entry| {
-            let goes = entry.is_pending() && loses_authority;
-            if entry.stage == Stage::Served && !announced {
-                entry.hold(cx);
-            }
-            !goes
-        });
-    }
-    after.states.retain(|_, states| !states.is_empty());
 }

@@ -84,10 +84,6 @@ mod tests {
         screen(event, known, cx).map(|decision| decision.answer)
     }
 
-    fn rejected(rejection: Rejection) -> Option<Answer> {
-        Some(Answer::Rejected(rejection))
-    }
-
     /// KIND-7
     #[test]
     fn an_event_from_the_future_is_refused_beyond_the_tolerance() {
@@ -96,7 +92,7 @@ mod tests {
         assert_eq!(answer(&event(900), &known), None);
         assert_eq!(
             answer(&event(901), &known),
-            rejected(Rejection::TooFarAhead { ahead_max: 900 })
+            Some(Rejection::TooFarAhead { ahead_max: 900 }.into())
         );
     }
 
@@ -120,9 +116,9 @@ mod tests {
         let known = Known::default();
         assert_eq!(
             answer(&event(NOW - 3600), &known),
-            rejected(Rejection::Expired)
+            Some(Rejection::Expired.into())
         );
-        assert_eq!(answer(&event(NOW), &known), rejected(Rejection::Expired));
+        assert_eq!(answer(&event(NOW), &known), Some(Rejection::Expired.into()));
         assert_eq!(answer(&event(NOW + 3), &known), None);
     }
 
@@ -170,8 +166,11 @@ mod tests {
             deleted: true,
             ..Known::default()
         };
-        assert_eq!(answer(&event, &known), rejected(Rejection::Deleted));
-        assert_eq!(answer_to_sync(&event, &known), rejected(Rejection::Deleted));
+        assert_eq!(answer(&event, &known), Some(Rejection::Deleted.into()));
+        assert_eq!(
+            answer_to_sync(&event, &known),
+            Some(Rejection::Deleted.into())
+        );
     }
 
     /// PUR-8, ST-5
@@ -185,7 +184,7 @@ mod tests {
         assert_eq!(answer(&event, &known), None);
         assert_eq!(
             answer_to_sync(&event, &known),
-            rejected(Rejection::PreviouslyExpired)
+            Some(Rejection::PreviouslyExpired.into())
         );
     }
 
@@ -196,7 +195,7 @@ mod tests {
         assert_eq!(answer(&event, &Known::default()), None);
         assert_eq!(
             answer_to_sync(&event, &Known::default()),
-            rejected(Rejection::EphemeralBySync)
+            Some(Rejection::EphemeralBySync.into())
         );
     }
 
@@ -212,7 +211,7 @@ mod tests {
         let known = Known::default();
         assert_eq!(
             answer(&repost(&inner), &known),
-            rejected(Rejection::RepostOfProtected)
+            Some(Rejection::RepostOfProtected.into())
         );
         assert_eq!(answer(&repost(&draft(1, key(2)).event()), &known), None);
         let wrap = |recipients: &[u8]| {
@@ -227,7 +226,7 @@ mod tests {
         for wrong in [wrap(&[]), wrap(&[2, 3])] {
             assert_eq!(
                 answer(&wrong, &known),
-                rejected(Rejection::GiftWrapRecipients)
+                Some(Rejection::GiftWrapRecipients.into())
             );
         }
     }

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use nostr::event::EventId;
 use nostr::types::Timestamp;
 
-use super::entry::Stored;
-use crate::event::{VerifiedEvent, Version};
+use crate::event::{Parsed, VerifiedEvent, Version};
 use crate::lifecycle::{Batch, Change, Stage, Standing};
 use crate::view::{Entry, RepoView};
 
@@ -137,7 +136,7 @@ fn places(view: &RepoView) -> BTreeMap<EventId, Place> {
         .collect()
 }
 
-fn place<T: Stored>(entry: &Entry<T>, order: impl Fn(Version) -> Order) -> (EventId, Place) {
+fn place<T: Parsed>(entry: &Entry<T>, order: impl Fn(Version) -> Order) -> (EventId, Place) {
     let place = Place {
         stage: entry.stage,
         deadline: entry.deadline,

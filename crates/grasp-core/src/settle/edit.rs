@@ -7,9 +7,8 @@ use nostr::key::PublicKey;
 use nostr::types::Timestamp;
 
 use super::SUPERSEDED_MAX;
-use super::entry::Stored;
 use crate::announcement::Announcement;
-use crate::event::{VerifiedEvent, kind};
+use crate::event::{Parsed, VerifiedEvent, kind};
 use crate::lifecycle::{Change, Stage};
 use crate::proposal::Proposal;
 use crate::state::StateEvent;
@@ -25,7 +24,7 @@ pub(crate) trait Versions<T> {
     fn drop_event(&mut self, event: &EventId);
 }
 
-impl<T: Stored> Versions<T> for BTreeMap<PublicKey, Vec<Entry<T>>> {
+impl<T: Parsed> Versions<T> for BTreeMap<PublicKey, Vec<Entry<T>>> {
     fn put(&mut self, author: PublicKey, entry: Entry<T>) {
         let versions = self.entry(author).or_default();
         versions.retain(|other| other.id() != entry.id());

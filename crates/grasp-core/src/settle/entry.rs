@@ -2,53 +2,25 @@
 
 use std::time::Duration;
 
-use nostr::event::EventId;
 use nostr::types::Timestamp;
 
-use crate::announcement::Announcement;
-use crate::event::{VerifiedEvent, Version};
+use crate::event::Parsed;
 use crate::lifecycle::Stage;
 use crate::policy::Circumstances;
 use crate::purgatory::{SOFT_EXPIRED, WAITING};
-use crate::state::StateEvent;
 use crate::view::Entry;
 
-/// A parsed event that has versions.
-pub(crate) trait Stored {
-    fn stored(&self) -> &VerifiedEvent;
-}
-
-impl Stored for Announcement {
-    fn stored(&self) -> &VerifiedEvent {
-        self.event()
-    }
-}
-
-impl Stored for StateEvent {
-    fn stored(&self) -> &VerifiedEvent {
-        self.event()
-    }
-}
-
-impl<T: Stored> Entry<T> {
-    pub(crate) fn id(&self) -> EventId {
-        self.item.stored().id()
-    }
-
-    pub(crate) fn version(&self) -> Version {
-        self.item.stored().version()
-    }
-
+impl<T: Parsed> Entry<T> {
     /// Served until NIP-40 ends it, or for ever.
     pub(crate) fn serve(&mut self) {
         self.stage = Stage::Served;
-        self.deadline = self.item.stored().expiration();
+        self.deadline = self.item.verified().expiration();
     }
 
     /// PUR-1, and PUR-3 for one that waits already.
     pub(crate) fn wait(&mut self, cx: Circumstances<'_>) {
         self.stage = Stage::Waiting;
-        self.deadline = Some(waiting_deadline(self.item.stored().expiration(), cx));
+        self.deadline = Some(waiting_deadline(self.item.verified().expiration(), cx));
     }
 
     /// PUR-4, PUR-15, ANN-6; without a deadline ANN-3b.

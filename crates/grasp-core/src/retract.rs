@@ -1,0 +1,147 @@
+//! Taking events back: by a deletion of their author, or when their own time is over (DEL-2, DEL-3, EV-4).
+
+use std::collections::BTreeSet;
+
+use nostr::event::EventId;
+use nostr::key::PublicKey;
+
+use crate::event::Parsed;
+use crate::lifecycle::Stage;
+use crate::policy::Circumstances;
+use crate::settle::{Groups, counts};
+use crate::view::{Entry, RepoView};
+
+/// What goes with the events that are taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Retraction {
+    /// Nothing: what depends on them stays (DEL-3).
+    Event,
+    /// The states that no other announcement of the view wants: deletion by `a`.
+    Scope,
+    /// Nothing, and they themselves are not held but gone (EV-4).
+    Expiry,
+}
+
+/// Takes the events out of the view. What they had replaced comes back, and a scope that loses its last
+/// winner by it goes back to purgatory (DEL-2).
+pub(crate) fn retract(
+    view: &mut RepoView,
+    events: &BTreeSet<EventId>,
+    how: Retraction,
+    cx: Circumstances<'_>,
+) {
+    let before = Groups::of(view, cx.policy);
+    let lost = winners_among(view, &before, events);
+    for versions in view.announcements.values_mut() {
+        take_back(versions, events, how, cx);
+    }
+    for versions in view.states.values_mut() {
+        take_back(versions, events, how, cx);
+    }
+    view.announcements
+        .retain(|_, versions| !versions.is_empty());
+    view.states.retain(|_, versions| !versions.is_empty());
+    take_back_proposals(view, events, how, cx);
+    if how == Retraction::Scope {
+        abandon_states(view, &before, cx);
+    }
+    let groups = Groups::of(view, cx.policy);
+    for owner in lost {
+        if groups.winner(view, &owner).is_none() {
+            return_to_purgatory(view, &owner, &groups, cx);
+        }
+    }
+}
+
+/// Owners whose repository shows one of the events.
+fn winners_among(view: &RepoView, groups: &Groups, events: &BTreeSet<EventId>) -> Vec<PublicKey> {
+    let shows = |owner: &PublicKey| {
+        groups
+            .winner(view, owner)
+            .is_some_and(|winner| events.contains(&winner.id()))
+    };
+    let owners = groups.sets().map(|(owner, _)| *owner);
+    owners.filter(shows).collect()
+}
+
+fn take_back<T: Parsed>(
+    versions: &mut Vec<Entry<T>>,
+    events: &BTreeSet<EventId>,
+    how: Retraction,
+    cx: Circumstances<'_>,
+) {
+    let is_served = |entry: &Entry<T>| entry.stage == Stage::Served;
+    let was_served = versions.iter().any(is_served);
+    versions.retain_mut(|entry| {
+        if !events.contains(&entry.id()) {
+            return true;
+        }
+        let gone = entry.is_pending() || how == Retraction::Expiry;
+        entry.hold(cx);
+        !gone
+    });
+    if was_served && !versions.iter().any(is_served) {
+        let replaced = versions
+            .iter_mut()
+            .filter(|entry| entry.stage == Stage::Superseded);
+        if let Some(entry) = replaced.max_by_key(|entry| entry.version()) {
+            entry.serve();
+        }
+    }
+}
+
+fn take_back_proposals(
+    view: &mut RepoView,
+    events: &BTreeSet<EventId>,
+    how: Retraction,
+    cx: Circumstances<'_>,
+) {
+    for event in events {
+        let Some(entry) = view.proposals.get_mut(event) else {
+            continue;
+        };
+        let pending = matches!(entry.stage, Stage::Waiting | Stage::Parked);
+        if pending || how == Retraction::Expiry {
+            view.proposals.remove(event);
+            view.placements.remove(event);
+        } else {
+            entry.stage = Stage::Held;
+            entry.deadline = Some(cx.after(cx.policy.holding_retention));
+        }
+    }
+}
+
+/// DEL-2: without its last state nothing shows what the repository contains.
+fn return_to_purgatory(
+    view: &mut RepoView,
+    owner: &PublicKey,
+    groups: &Groups,
+    cx: Circumstances<'_>,
+) {
+    let versions = view.announcements.get_mut(owner).into_iter().flatten();
+    versions
+        .filter(|entry| entry.stage == Stage::Served && groups.hosts(&entry.id()))
+        .for_each(|entry| entry.wait(cx));
+}
+
+/// After a scope went: its waiting states go unless another scope wants them, and with the last
+/// announcement of the view the served ones are kept out of sight. `before` are the groups with it.
+pub(crate) fn abandon_states(after: &mut RepoView, before: &Groups, cx: Circumstances<'_>) {
+    let groups = Groups::of(after, cx.policy);
+    let announced = after
+        .announcements
+        .values()
+        .flatten()
+        .any(|entry| counts(entry.stage));
+    for (author, states) in &mut after.states {
+        let loses_authority = before.authorises(author) && !groups.authorises(author);
+        states.retain_mut(|entry| {
+            let goes = entry.is_pending() && loses_authority;
+            if entry.stage == Stage::Served && !announced {
+                entry.hold(cx);
+            }
+            !goes
+        });
+    }
+    after.states.retain(|_, states| !states.is_empty());
+}
