@@ -1,1 +1,48 @@
-//! Stub.
+//! Where events live: one home and one lifecycle for each, over LMDB.
+//!
+//! An event is stored once, in one stage; only served events are visible to subscribers. Whoever
+//! changes something hands a decision to [`Store::commit`]: it runs inside the write transaction, on
+//! that transaction's own view, and returns the changes to apply. Nothing is acknowledged before it
+//! is on the disk, and whatever a change implies (indexes, deadlines, counters, marks of repositories
+//! to reconcile) is written with it.
+//!
+//! *Invariants:* no type of the engine leaves this crate. Nothing is scanned at open. A snapshot
+//! lives for seconds at most. The store decides nothing: it applies [`grasp_core::lifecycle::Change`]s.
+
+#![deny(unsafe_code)]
+
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+mod deadlines;
+mod dirty;
+mod disk;
+mod error;
+mod facts;
+mod format;
+mod gather;
+mod index;
+mod keys;
+mod lifecycle;
+mod lmdb;
+mod memory;
+mod proposals;
+mod query;
+mod record;
+mod store;
+mod tables;
+#[cfg(test)]
+mod testing;
+mod uploads;
+mod version;
+mod view;
+mod writer;
+
+pub use deadlines::Due;
+pub use dirty::DirtySet;
+pub use error::{CommitError, EngineError, OpenError, StoreError};
+pub use gather::History;
+pub use query::{Budget, Cursor, Emit, QueryLimits, Row};
+pub use store::{Committed, ServedEvent, Snapshot, Store, StoreConfig};
+pub use tables::{StageStats, Stats};
+pub use version::CommitVersion;
+pub use view::{StoredEvent, View};

@@ -1,0 +1,132 @@
+//! Makes sure that a folder is ours before anything is written into it (CLI-2, CLI-4).
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FlockOperation;
+
+use crate::error::OpenError;
+
+/// The format that this version writes. A reader of an older one would bring it up to date here.
+pub(crate) const FORMAT: u32 = 1;
+
+const FOLDER: &str = "ngit-grasp";
+const FORMAT_FILE: &str = "format";
+const FORMAT_NEW: &str = "format.new";
+const LOCK_FILE: &str = "lock";
+const FORMAT_LINE: &str = "ngit-grasp store ";
+
+/// Our folder, locked for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    pub(crate) path: PathBuf,
+    _lock: File,
+}
+
+impl Folder {
+    /// Takes `<dir>/ngit-grasp`, making it if it is missing. What is not ours stays untouched.
+    pub(crate) fn take(dir: &Path) -> Result<Self, OpenError> {
+        refuse_foreign_parent(dir)?;
+        let path = dir.join(FOLDER);
+        refuse_foreign(&path)?;
+        let failed = |source| OpenError::Io {
+            path: path.clone(),
+            source,
+        };
+        fs::create_dir_all(&path).map_err(failed)?;
+        let lock = File::create(path.join(LOCK_FILE)).map_err(failed)?;
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(OpenError::Locked { path }),
+            Err(errno) => return Err(failed(errno.into())),
+        }
+        match read_format(&path)? {
+            Some(_) => {}
+            None => write_format(&path).map_err(failed)?,
+        }
+        Ok(Self { path, _lock: lock })
+    }
+}
+
+/// The public server keeps its database directly in the relay folder.
+fn refuse_foreign_parent(dir: &Path) -> Result<(), OpenError> {
+    for name in ["data.mdb", "lock.mdb", "purgatory-state.json"] {
+        if dir.join(name).exists() {
+            return Err(OpenError::Foreign {
+                path: dir.to_owned(),
+                found: name.to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Without our format file, only what a start that was cut short leaves behind may be there.
+fn refuse_foreign(path: &Path) -> Result<(), OpenError> {
+    if read_format(path)?.is_some() {
+        return Ok(());
+    }
+    let entries = match fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => {
+            return Err(OpenError::Io {
+                path: path.to_owned(),
+                source,
+            });
+        }
+    };
+    for entry in entries {
+        let entry = entry.map_err(|source| OpenError::Io {
+            path: path.to_owned(),
+            source,
+        })?;
+        let name = entry.file_name();
+        if name != LOCK_FILE && name != FORMAT_NEW {
+            let found = name.to_string_lossy().into_owned();
+            return Err(OpenError::Foreign {
+                path: path.to_owned(),
+                found,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn read_format(path: &Path) -> Result<Option<u32>, OpenError> {
+    let text = match fs::read_to_string(path.join(FORMAT_FILE)) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => String::new(),
+        Err(source) => {
+            return Err(OpenError::Io {
+                path: path.to_owned(),
+                source,
+            });
+        }
+    };
+    let Some(number) = text.trim_end().strip_prefix(FORMAT_LINE) else {
+        let found = FORMAT_FILE.to_owned();
+        return Err(OpenError::Foreign {
+            path: path.to_owned(),
+            found,
+        });
+    };
+    match number.parse() {
+        Ok(FORMAT) => Ok(Some(FORMAT)),
+        _ => Err(OpenError::Format {
+            path: path.to_owned(),
+            found: number.to_owned(),
+        }),
+    }
+}
+
+fn write_format(path: &Path) -> io::Result<()> {
+    let new = path.join(FORMAT_NEW);
+    let mut file = File::create(&new)?;
+    writeln!(file, "{FORMAT_LINE}{FORMAT}")?;
+    file.sync_all()?;
+    fs::rename(new, path.join(FORMAT_FILE))?;
+    File::open(path)?.sync_all()
+}

@@ -1,0 +1,485 @@
+//! Applies changes: the only place that moves an event through its life.
+//!
+//! Whatever follows from a change of stage (indexes, deadlines, counters, budgets) is written here
+//! in the same transaction, so no table can tell another story.
+
+use bytes::Bytes;
+use grasp_core::event::{VerifiedEvent, kind};
+use grasp_core::filter::Matchable;
+use grasp_core::lifecycle::{Change, Stage, Standing};
+use grasp_core::name::{Identifier, RepoAddress};
+use heed::PutFlags;
+use nostr::event::EventId;
+use nostr::key::PublicKey;
+use nostr::types::Timestamp;
+
+use crate::deadlines;
+use crate::error::StoreError;
+use crate::index;
+use crate::keys::{KeyedHash, Sequence, read_sequence, repository_key, sequence_key};
+use crate::lmdb::Transaction;
+use crate::record::{self, Record};
+use crate::store::ServedEvent;
+use crate::tables::{StageStats, Stats, Tables};
+use crate::version::CommitVersion;
+
+/// What a batch did, besides its rows.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    /// What became visible and still is at the end of the batch, in its order.
+    pub(crate) served: Vec<ServedEvent>,
+    /// What was marked dirty, without repeats.
+    pub(crate) dirtied: Vec<RepoAddress>,
+}
+
+/// Where an event is, or shall be.
+#[derive(Clone, Copy)]
+struct Place {
+    stage: Stage,
+    deadline: Option<Timestamp>,
+}
+
+/// One transaction while batches are applied to it.
+pub(crate) struct Writing<'a, 'env> {
+    pub(crate) tables: &'a Tables,
+    pub(crate) hash: &'a KeyedHash,
+    pub(crate) transaction: &'a mut Transaction<'env>,
+    /// Reused for every record.
+    pub(crate) buffer: &'a mut Vec<u8>,
+    /// The number that the next new event gets.
+    pub(crate) next_sequence: Sequence,
+    pub(crate) stats: Stats,
+}
+
+impl<'a, 'env> Writing<'a, 'env> {
+    pub(crate) fn new(
+        tables: &'a Tables,
+        hash: &'a KeyedHash,
+        transaction: &'a mut Transaction<'env>,
+        buffer: &'a mut Vec<u8>,
+    ) -> Result<Self, StoreError> {
+        let last = tables.events.last(transaction)?;
+        let next_sequence = last
+            .and_then(|(key, _)| read_sequence(key))
+            .map_or(1, |last| last + 1);
+        let stats = tables.stats(transaction)?;
+        Ok(Self {
+            tables,
+            hash,
+            transaction,
+            buffer,
+            next_sequence,
+            stats,
+        })
+    }
+
+    /// Applies `batch` in its order as the commit `version`. After an error the transaction holds a
+    /// part of the batch and must be aborted.
+    pub(crate) fn apply(
+        &mut self,
+        batch: &[Change],
+        version: CommitVersion,
+    ) -> Result<Effects, StoreError> {
+        let before = self.stats;
+        let mut effects = Effects::default();
+        for change in batch {
+            self.change(change, version, &mut effects)?;
+        }
+        if self.stats != before {
+            self.tables.put_stats(self.transaction, &self.stats)?;
+        }
+        Ok(effects)
+    }
+
+    fn change(
+        &mut self,
+        change: &Change,
+        version: CommitVersion,
+        effects: &mut Effects,
+    ) -> Result<(), StoreError> {
+        match change {
+            Change::Insert {
+                event,
+                stage,
+                deadline,
+                standing,
+            } => {
+                let place = Place {
+                    stage: *stage,
+                    deadline: *deadline,
+                };
+                self.insert(event, place, *standing, version, effects)
+            }
+            Change::Move {
+                event,
+                stage,
+                deadline,
+            } => self.place(event, Some(*stage), *deadline, version, effects),
+            Change::Extend { event, deadline } => {
+                self.place(event, None, *deadline, version, effects)
+            }
+            Change::Remove { event } => self.remove(event, effects),
+            Change::Mark {
+                event,
+                reason,
+                until,
+            } => self.mark(event, *reason, *until),
+            Change::Unmark { event, reason } => self.unmark(event, *reason),
+            Change::Upload(upload) => self.upload(upload),
+            Change::DropUpload { event, repository } => self.drop_upload(event, repository),
+            Change::Place { event, repository } => self.put_placement(event, repository),
+            Change::Dirty(repository) => self.dirty(repository, version, effects),
+            Change::Hunt {
+                identifier,
+                not_before_ms,
+            } => self.hunt(identifier, *not_before_ms),
+            Change::GateEvent {
+                event,
+                author,
+                request,
+            } => self.gate_event(event, author, request),
+            Change::GateAddress {
+                address,
+                until,
+                request,
+            } => self.gate_address(address, *until, request),
+        }
+    }
+
+    /// A new event. One that is stored already stays as it is.
+    fn insert(
+        &mut self,
+        event: &VerifiedEvent,
+        place: Place,
+        standing: Standing,
+        version: CommitVersion,
+        effects: &mut Effects,
+    ) -> Result<(), StoreError> {
+        let id = event.id();
+        let prefix = &id.as_bytes()[..16];
+        if let Some(there) = self.tables.ids.get(self.transaction, prefix)? {
+            let bytes = self.tables.events.get(self.transaction, there)?;
+            let record = Record::parse(bytes.ok_or(StoreError::Corrupt("ids"))?)?;
+            return if record.event_id() == id {
+                Ok(())
+            } else {
+                Err(StoreError::AmbiguousId(id))
+            };
+        }
+        let sequence = self.next_sequence;
+        let json = event.event().as_json();
+        let mut buffer = std::mem::take(self.buffer);
+        buffer.clear();
+        record::encode(
+            &mut buffer,
+            event,
+            &json,
+            place.stage,
+            place.deadline,
+            standing,
+        );
+        let outcome = self.put_new(sequence, event, place, &buffer);
+        *self.buffer = buffer;
+        outcome?;
+        self.next_sequence += 1;
+        if place.stage == Stage::Served {
+            effects.served.push(ServedEvent {
+                event: event.clone(),
+                json: Bytes::from(json),
+                version,
+            });
+        }
+        Ok(())
+    }
+
+    fn put_new(
+        &mut self,
+        sequence: Sequence,
+        event: &VerifiedEvent,
+        place: Place,
+        bytes: &[u8],
+    ) -> Result<(), StoreError> {
+        let key = sequence_key(sequence);
+        self.tables
+            .events
+            .put_with_flags(self.transaction, PutFlags::APPEND, &key, bytes)?;
+        self.tables
+            .ids
+            .put(self.transaction, &event.id().as_bytes()[..16], &key)?;
+        let record = Record::parse(bytes)?;
+        self.enter(sequence, &record, place)?;
+        let place = Some((place.stage, place.deadline));
+        index::put_found(
+            self.tables,
+            self.hash,
+            self.transaction,
+            event,
+            sequence,
+            place,
+        )
+    }
+
+    /// Another stage, or with `stage` `None` the same one, with another deadline.
+    fn place(
+        &mut self,
+        id: &EventId,
+        stage: Option<Stage>,
+        deadline: Option<Timestamp>,
+        version: CommitVersion,
+        effects: &mut Effects,
+    ) -> Result<(), StoreError> {
+        let (sequence, bytes) = self.find(id)?.ok_or(StoreError::UnknownEvent(*id))?;
+        let record = Record::parse(&bytes)?;
+        let before = Place {
+            stage: record.stage(),
+            deadline: record.deadline(),
+        };
+        let after = Place {
+            stage: stage.unwrap_or(before.stage),
+            deadline,
+        };
+        let event = record.event()?;
+        let moved = record.restaged(after.stage, after.deadline);
+        self.leave(sequence, &record, before)?;
+        let key = sequence_key(sequence);
+        self.tables.events.put(self.transaction, &key, &moved)?;
+        let record = Record::parse(&moved)?;
+        self.enter(sequence, &record, after)?;
+        let row = Some((after.stage, after.deadline));
+        index::put_found(
+            self.tables,
+            self.hash,
+            self.transaction,
+            &event,
+            sequence,
+            row,
+        )?;
+        match (before.stage, after.stage) {
+            (Stage::Served, Stage::Served) => {}
+            (Stage::Served, _) => effects.served.retain(|served| served.event.id() != *id),
+            (_, Stage::Served) => effects.served.push(ServedEvent {
+                event,
+                json: Bytes::copy_from_slice(record.json()),
+                version,
+            }),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Gone for good. Removing what is not there is no error.
+    fn remove(&mut self, id: &EventId, effects: &mut Effects) -> Result<(), StoreError> {
+        let Some((sequence, bytes)) = self.find(id)? else {
+            return Ok(());
+        };
+        let record = Record::parse(&bytes)?;
+        let event = record.event()?;
+        let before = Place {
+            stage: record.stage(),
+            deadline: record.deadline(),
+        };
+        self.leave(sequence, &record, before)?;
+        index::put_found(
+            self.tables,
+            self.hash,
+            self.transaction,
+            &event,
+            sequence,
+            None,
+        )?;
+        self.drop_placements(&event)?;
+        self.tables
+            .ids
+            .delete(self.transaction, &id.as_bytes()[..16])?;
+        self.tables
+            .events
+            .delete(self.transaction, &sequence_key(sequence))?;
+        effects.served.retain(|served| served.event.id() != *id);
+        Ok(())
+    }
+
+    /// A stored event, copied out of the map, which the next write may change.
+    fn find(&self, id: &EventId) -> Result<Option<(Sequence, Vec<u8>)>, StoreError> {
+        let Some(key) = self
+            .tables
+            .ids
+            .get(self.transaction, &id.as_bytes()[..16])?
+        else {
+            return Ok(None);
+        };
+        let sequence = read_sequence(key).ok_or(StoreError::Corrupt("ids"))?;
+        let bytes = self.tables.events.get(self.transaction, key)?;
+        let bytes = bytes.ok_or(StoreError::Corrupt("ids"))?;
+        let same = Record::parse(bytes)?.event_id() == *id;
+        Ok(same.then(|| (sequence, bytes.to_vec())))
+    }
+
+    /// What holds while an event is in `place`.
+    fn enter(
+        &mut self,
+        sequence: Sequence,
+        record: &Record<'_>,
+        place: Place,
+    ) -> Result<(), StoreError> {
+        if let Some(at) = place.deadline {
+            let key = deadlines::event_key(at, sequence);
+            self.tables.deadlines.put(self.transaction, &key, &[])?;
+        }
+        if place.stage == Stage::Served {
+            let transaction = &mut *self.transaction;
+            index::served_rows(self.tables, self.hash, sequence, record, |table, key| {
+                Ok(table.put(transaction, key, &[])?)
+            })?;
+        }
+        self.count(record, place.stage, u64::saturating_add)
+    }
+
+    /// Undoes [`Self::enter`].
+    fn leave(
+        &mut self,
+        sequence: Sequence,
+        record: &Record<'_>,
+        place: Place,
+    ) -> Result<(), StoreError> {
+        if let Some(at) = place.deadline {
+            let key = deadlines::event_key(at, sequence);
+            self.tables.deadlines.delete(self.transaction, &key)?;
+        }
+        if place.stage == Stage::Served {
+            let transaction = &mut *self.transaction;
+            index::served_rows(self.tables, self.hash, sequence, record, |table, key| {
+                table.delete(transaction, key)?;
+                Ok(())
+            })?;
+        }
+        self.count(record, place.stage, u64::saturating_sub)
+    }
+
+    fn count(
+        &mut self,
+        record: &Record<'_>,
+        stage: Stage,
+        add: fn(u64, u64) -> u64,
+    ) -> Result<(), StoreError> {
+        let bytes = record.json().len() as u64;
+        let kind = record.kind();
+        let stats: &mut StageStats = self.stats.of_mut(stage);
+        stats.events = add(stats.events, 1);
+        stats.bytes = add(stats.bytes, bytes);
+        let class = match kind {
+            kind::ANNOUNCEMENT => Some(&mut stats.announcements),
+            kind::STATE => Some(&mut stats.states),
+            kind if kind::is_proposal(kind) => Some(&mut stats.proposals),
+            _ => None,
+        };
+        if let Some(class) = class {
+            *class = add(*class, 1);
+        }
+        match (stage, record.standing()) {
+            (Stage::Waiting, _) => {
+                let (announcements, others) = if kind == kind::ANNOUNCEMENT {
+                    (1, 0)
+                } else {
+                    (0, 1)
+                };
+                self.count_load(&record.public_key(), announcements, others, add)
+            }
+            (
+                Stage::Served,
+                Standing::Reply {
+                    root,
+                    counted: true,
+                },
+            ) => self.count_budget(&root, bytes, add),
+            _ => Ok(()),
+        }
+    }
+
+    fn count_load(
+        &mut self,
+        author: &PublicKey,
+        announcements: u64,
+        others: u64,
+        add: fn(u64, u64) -> u64,
+    ) -> Result<(), StoreError> {
+        let key = author.as_bytes();
+        let (a, b) = read_pair(self.tables.load.get(self.transaction, key)?, "load")?;
+        let pair = (add(a, announcements), add(b, others));
+        if pair == (0, 0) {
+            self.tables.load.delete(self.transaction, key)?;
+        } else {
+            self.tables
+                .load
+                .put(self.transaction, key, &pair_bytes(pair))?;
+        }
+        Ok(())
+    }
+
+    fn count_budget(
+        &mut self,
+        root: &EventId,
+        bytes: u64,
+        add: fn(u64, u64) -> u64,
+    ) -> Result<(), StoreError> {
+        let key = root.as_bytes();
+        let (a, b) = read_pair(self.tables.budgets.get(self.transaction, key)?, "budgets")?;
+        let pair = (add(a, 1), add(b, bytes));
+        if pair == (0, 0) {
+            self.tables.budgets.delete(self.transaction, key)?;
+        } else {
+            self.tables
+                .budgets
+                .put(self.transaction, key, &pair_bytes(pair))?;
+        }
+        Ok(())
+    }
+
+    fn dirty(
+        &mut self,
+        repository: &RepoAddress,
+        version: CommitVersion,
+        effects: &mut Effects,
+    ) -> Result<(), StoreError> {
+        let key = repository_key(repository);
+        self.tables
+            .dirty
+            .put(self.transaction, &key, &version.number().to_be_bytes())?;
+        if !effects.dirtied.contains(repository) {
+            effects.dirtied.push(repository.clone());
+        }
+        Ok(())
+    }
+
+    /// HUNT-4: an entry may only move earlier.
+    fn hunt(&mut self, identifier: &Identifier, not_before_ms: u64) -> Result<(), StoreError> {
+        let key = identifier.as_str().as_bytes();
+        let there = self.tables.hunts.get(self.transaction, key)?;
+        let there = there
+            .and_then(|bytes| bytes.try_into().ok())
+            .map(u64::from_be_bytes);
+        if there.is_none_or(|there| not_before_ms < there) {
+            self.tables
+                .hunts
+                .put(self.transaction, key, &not_before_ms.to_be_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+/// Two counters of one row; no row is two zeros.
+pub(crate) fn read_pair(
+    bytes: Option<&[u8]>,
+    table: &'static str,
+) -> Result<(u64, u64), StoreError> {
+    let Some(bytes) = bytes else {
+        return Ok((0, 0));
+    };
+    let ([first, second], []) = bytes.as_chunks::<8>() else {
+        return Err(StoreError::Corrupt(table));
+    };
+    Ok((u64::from_be_bytes(*first), u64::from_be_bytes(*second)))
+}
+
+fn pair_bytes((first, second): (u64, u64)) -> [u8; 16] {
+    (u128::from(first) << 64 | u128::from(second)).to_be_bytes()
+}

@@ -1,0 +1,154 @@
+//! What is remembered of events that are not here: marks (PUR-8, SYNC-32) and the gates of deletion
+//! requests (DEL-1).
+
+use grasp_core::admission::Known;
+use grasp_core::event::{VerifiedEvent, kind};
+use grasp_core::lifecycle::MarkReason;
+use nostr::event::EventId;
+use nostr::key::PublicKey;
+use nostr::types::Timestamp;
+
+use crate::deadlines;
+use crate::error::StoreError;
+use crate::keys::{Key, Role};
+use crate::lifecycle::Writing;
+use crate::view::View;
+
+impl Writing<'_, '_> {
+    pub(crate) fn mark(
+        &mut self,
+        event: &EventId,
+        reason: MarkReason,
+        until: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.unmark(event, reason)?;
+        let key = mark_key(event, reason);
+        self.tables
+            .marks
+            .put(self.transaction, &key, &until.as_secs().to_be_bytes())?;
+        let due = deadlines::mark_key(until, &key);
+        Ok(self.tables.deadlines.put(self.transaction, &due, &[])?)
+    }
+
+    pub(crate) fn unmark(&mut self, event: &EventId, reason: MarkReason) -> Result<(), StoreError> {
+        let key = mark_key(event, reason);
+        let Some(until) = self.tables.marks.get(self.transaction, &key)? else {
+            return Ok(());
+        };
+        let due = deadlines::mark_key(read_until(until)?, &key);
+        self.tables.deadlines.delete(self.transaction, &due)?;
+        self.tables.marks.delete(self.transaction, &key)?;
+        Ok(())
+    }
+
+    pub(crate) fn gate_event(
+        &mut self,
+        event: &EventId,
+        author: &PublicKey,
+        request: &EventId,
+    ) -> Result<(), StoreError> {
+        let key = Key::new(&[event.as_bytes(), author.as_bytes()]);
+        Ok(self
+            .tables
+            .gated_events
+            .put(self.transaction, &key, request.as_bytes())?)
+    }
+
+    pub(crate) fn gate_address(
+        &mut self,
+        address: &str,
+        until: Timestamp,
+        request: &EventId,
+    ) -> Result<(), StoreError> {
+        let start = self.hash.of(Role::Address, &[address.as_bytes()]);
+        let key = Key::new(&[&start, request.as_bytes()]);
+        let until = until.as_secs().to_be_bytes();
+        Ok(self
+            .tables
+            .gated_addresses
+            .put(self.transaction, &key, &until)?)
+    }
+}
+
+fn mark_key(event: &EventId, reason: MarkReason) -> Key {
+    let reason = match reason {
+        MarkReason::Expired => 0,
+        MarkReason::Refused => 1,
+    };
+    Key::new(&[event.as_bytes(), &[reason]])
+}
+
+/// Reads [`mark_key`] back.
+pub(crate) fn read_mark(key: &[u8]) -> Option<(EventId, MarkReason)> {
+    let (event, reason) = key.split_first_chunk::<32>()?;
+    let reason = match reason {
+        [0] => MarkReason::Expired,
+        [1] => MarkReason::Refused,
+        _ => return None,
+    };
+    Some((EventId::from_byte_array(*event), reason))
+}
+
+fn read_until(bytes: &[u8]) -> Result<Timestamp, StoreError> {
+    let bytes = bytes.try_into().map_err(|_| StoreError::Corrupt("marks"))?;
+    Ok(Timestamp::from_secs(u64::from_be_bytes(bytes)))
+}
+
+impl View<'_> {
+    /// What the checks that come before the kind need to know (EV-1).
+    pub fn known(&self, event: &VerifiedEvent, now: Timestamp) -> Result<Known, StoreError> {
+        let address = event.address();
+        let served_version = match &address {
+            Some(address) => self.served_version(address)?,
+            None => None,
+        };
+        Ok(Known {
+            stage: self.record(&event.id())?.map(|(_, record)| record.stage()),
+            deleted: self.is_gated(event, address.as_deref())?,
+            expired_mark: self.is_marked(&event.id(), MarkReason::Expired, now)?,
+            served_version,
+            announced: event.kind() == kind::STATE
+                && event
+                    .identifier()
+                    .map_or(Ok(false), |it| self.is_announced(&it))?,
+        })
+    }
+
+    /// Whether `event` is remembered for `reason`.
+    pub fn is_marked(
+        &self,
+        event: &EventId,
+        reason: MarkReason,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let until = self
+            .tables
+            .marks
+            .get(self.reading, &mark_key(event, reason))?;
+        Ok(until
+            .map(read_until)
+            .transpose()?
+            .is_some_and(|until| until > now))
+    }
+
+    fn is_gated(&self, event: &VerifiedEvent, address: Option<&str>) -> Result<bool, StoreError> {
+        let key = Key::new(&[event.id().as_bytes(), event.author().as_bytes()]);
+        if self.tables.gated_events.get(self.reading, &key)?.is_some() {
+            return Ok(true);
+        }
+        let Some(address) = address else {
+            return Ok(false);
+        };
+        let start = self.hash.of(Role::Address, &[address.as_bytes()]);
+        for row in self
+            .tables
+            .gated_addresses
+            .prefix_iter(self.reading, &start)?
+        {
+            if event.created_at() <= read_until(row?.1)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,96 @@
+//! The rows that pull requests and their updates are found by: under each repository that they
+//! name, and under their submitter and identifier.
+
+use grasp_core::lifecycle::Stage;
+use grasp_core::oid::Oid;
+use grasp_core::proposal::Proposal;
+use grasp_core::view::ProposalEntry;
+use nostr::event::EventId;
+use nostr::key::PublicKey;
+use nostr::types::Timestamp;
+
+use crate::error::StoreError;
+use crate::keys::KeyedHash;
+use crate::record::{stage_byte, stage_of};
+
+const NEVER: u64 = u64::MAX;
+
+/// What a decision needs of a proposal, so that a repository with thousands costs one scan.
+pub(crate) struct ProposalRow {
+    event: EventId,
+    author: PublicKey,
+    commit: Option<Oid>,
+    expiration: Option<Timestamp>,
+}
+
+impl ProposalRow {
+    pub(crate) fn of(proposal: &Proposal) -> Self {
+        Self {
+            event: proposal.id(),
+            author: proposal.author(),
+            commit: proposal.tip().commit(),
+            expiration: proposal.event().expiration(),
+        }
+    }
+
+    pub(crate) fn encode(&self, stage: Stage, deadline: Option<Timestamp>) -> Vec<u8> {
+        let mut out = Vec::with_capacity(101);
+        out.push(stage_byte(stage));
+        for at in [deadline, self.expiration] {
+            out.extend(at.map_or(NEVER, |at| at.as_secs()).to_be_bytes());
+        }
+        out.extend(self.event.as_bytes());
+        out.extend(self.author.as_bytes());
+        out.extend(self.commit.iter().flat_map(|oid| oid.as_bytes()));
+        out
+    }
+}
+
+/// Reads a row; nobody is named by it yet.
+pub(crate) fn decode(bytes: &[u8]) -> Result<ProposalEntry, StoreError> {
+    read(bytes).ok_or(StoreError::Corrupt("proposals"))
+}
+
+fn read(bytes: &[u8]) -> Option<ProposalEntry> {
+    let (stage, rest) = bytes.split_first()?;
+    let (deadline, rest) = rest.split_first_chunk::<8>()?;
+    let (expiration, rest) = rest.split_first_chunk::<8>()?;
+    let (event, rest) = rest.split_first_chunk::<32>()?;
+    let (author, commit) = rest.split_first_chunk::<32>()?;
+    let commit = match commit.len() {
+        0 => None,
+        _ => Some(Oid::from_bytes(commit.try_into().ok()?)),
+    };
+    Some(ProposalEntry {
+        event: EventId::from_byte_array(*event),
+        author: PublicKey::from_byte_array(*author),
+        commit,
+        named: std::collections::BTreeSet::new(),
+        stage: stage_of(*stage)?,
+        deadline: read_time(*deadline),
+        expiration: read_time(*expiration),
+    })
+}
+
+fn read_time(bytes: [u8; 8]) -> Option<Timestamp> {
+    let at = u64::from_be_bytes(bytes);
+    (at != NEVER).then(|| Timestamp::from_secs(at))
+}
+
+/// The beginnings of the keys that a proposal lies under.
+pub(crate) fn keys(hash: &KeyedHash, proposal: &Proposal) -> Vec<[u8; 16]> {
+    let targets = proposal.targets();
+    let author = proposal.author();
+    let mut keys: Vec<_> = targets
+        .iter()
+        .flat_map(|target| {
+            [
+                hash.target(&target.owner, &target.identifier),
+                hash.submitter(&author, &target.identifier),
+            ]
+        })
+        .collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}

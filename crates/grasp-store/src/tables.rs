@@ -1,0 +1,283 @@
+//! The tables, what their keys and values are, and the rows of the `meta` table.
+
+use grasp_core::lifecycle::Stage;
+
+use crate::error::{EngineError, StoreError};
+use crate::keys::KeyedHash;
+use crate::lmdb::{self, Environment, Reading, Table, Transaction};
+use crate::record::stage_byte;
+use crate::version::CommitVersion;
+
+/// Every table of the store.
+pub(crate) struct Tables {
+    /// name → value: key of the hash, version of the last commit, counters.
+    pub(crate) meta: Table,
+    /// sequence → record. Appended to, so its pages fill up.
+    pub(crate) events: Table,
+    /// first 16 bytes of the id → sequence. All stages.
+    pub(crate) ids: Table,
+    /// suffix → nothing. Served only, as the next three.
+    pub(crate) times: Table,
+    /// kind, suffix → nothing.
+    pub(crate) kinds: Table,
+    /// first 8 bytes of the author, kind, suffix → nothing.
+    pub(crate) authors: Table,
+    /// hash of letter and value, suffix → nothing.
+    pub(crate) tags: Table,
+    /// hash of kind, author and `d`, suffix → stage. Replaceable and addressable events of all stages.
+    pub(crate) versions: Table,
+    /// hash of a listed key, hash of the identifier, sequence → stage, owner (MNT-10). Announcements
+    /// of all stages.
+    pub(crate) listings: Table,
+    /// hash of a target or a submitter, sequence → see `proposals`. Proposals of all stages.
+    pub(crate) proposals: Table,
+    /// time, what → nothing.
+    pub(crate) deadlines: Table,
+    /// repository, event → commit, bytes, deadline.
+    pub(crate) uploads: Table,
+    /// event, repository → nothing.
+    pub(crate) uploads_by_event: Table,
+    /// identifier, owner, event → nothing: which `/prs/` repository shows which proposal.
+    pub(crate) placements: Table,
+    /// identifier → milliseconds.
+    pub(crate) hunts: Table,
+    /// event, reason → until.
+    pub(crate) marks: Table,
+    /// event, author → request.
+    pub(crate) gated_events: Table,
+    /// hash of an address, request → until.
+    pub(crate) gated_addresses: Table,
+    /// author → waiting announcements, other waiting events.
+    pub(crate) load: Table,
+    /// root → events, bytes of the replies that count against it.
+    pub(crate) budgets: Table,
+    /// repository → version of the commit that marked it.
+    pub(crate) dirty: Table,
+}
+
+impl Tables {
+    pub(crate) fn open(environment: &Environment) -> Result<Self, EngineError> {
+        let [
+            meta,
+            events,
+            ids,
+            times,
+            kinds,
+            authors,
+            tags,
+            versions,
+            listings,
+            proposals,
+            deadlines,
+            uploads,
+            uploads_by_event,
+            placements,
+            hunts,
+            marks,
+            gated_events,
+            gated_addresses,
+            load,
+            budgets,
+            dirty,
+        ] = lmdb::tables(
+            environment,
+            [
+                "meta",
+                "events",
+                "ids",
+                "times",
+                "kinds",
+                "authors",
+                "tags",
+                "versions",
+                "listings",
+                "proposals",
+                "deadlines",
+                "uploads",
+                "uploads_by_event",
+                "placements",
+                "hunts",
+                "marks",
+                "gated_events",
+                "gated_addresses",
+                "load",
+                "budgets",
+                "dirty",
+            ],
+        )?;
+        Ok(Self {
+            meta,
+            events,
+            ids,
+            times,
+            kinds,
+            authors,
+            tags,
+            versions,
+            listings,
+            proposals,
+            deadlines,
+            uploads,
+            uploads_by_event,
+            placements,
+            hunts,
+            marks,
+            gated_events,
+            gated_addresses,
+            load,
+            budgets,
+            dirty,
+        })
+    }
+
+    /// Rows by table.
+    #[cfg(any(test, feature = "conformance"))]
+    pub(crate) fn row_counts(
+        &self,
+        reading: &Reading<'_>,
+    ) -> Result<Vec<(&'static str, u64)>, StoreError> {
+        let tables = [
+            ("meta", &self.meta),
+            ("events", &self.events),
+            ("ids", &self.ids),
+            ("times", &self.times),
+            ("kinds", &self.kinds),
+            ("authors", &self.authors),
+            ("tags", &self.tags),
+            ("versions", &self.versions),
+            ("listings", &self.listings),
+            ("proposals", &self.proposals),
+            ("deadlines", &self.deadlines),
+            ("uploads", &self.uploads),
+            ("placements", &self.placements),
+            ("load", &self.load),
+            ("budgets", &self.budgets),
+        ];
+        tables
+            .into_iter()
+            .map(|(name, table)| Ok((name, table.len(reading)?)))
+            .collect()
+    }
+
+    /// The key of this store's hash, drawn once.
+    pub(crate) fn keyed_hash(&self, environment: &Environment) -> Result<KeyedHash, StoreError> {
+        let mut transaction = environment.write_txn()?;
+        if let Some(key) = self.meta.get(&transaction, b"hash key")? {
+            let key = key.try_into().map_err(|_| StoreError::Corrupt("meta"))?;
+            return Ok(KeyedHash(key));
+        }
+        let mut key = [0; 16];
+        rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty())
+            .map_err(|errno| heed::Error::Io(errno.into()))?;
+        self.meta.put(&mut transaction, b"hash key", &key)?;
+        transaction.commit()?;
+        Ok(KeyedHash(key))
+    }
+
+    pub(crate) fn version(&self, reading: &Reading<'_>) -> Result<CommitVersion, StoreError> {
+        let bytes = self.meta.get(reading, b"version")?;
+        let number = bytes.map_or(Some(0), |bytes| {
+            bytes.try_into().ok().map(u64::from_be_bytes)
+        });
+        number
+            .map(CommitVersion::new)
+            .ok_or(StoreError::Corrupt("meta"))
+    }
+
+    pub(crate) fn put_version(
+        &self,
+        transaction: &mut Transaction<'_>,
+        version: CommitVersion,
+    ) -> Result<(), StoreError> {
+        let bytes = version.number().to_be_bytes();
+        Ok(self.meta.put(transaction, b"version", &bytes)?)
+    }
+
+    pub(crate) fn stats(&self, reading: &Reading<'_>) -> Result<Stats, StoreError> {
+        let bytes = self.meta.get(reading, b"stats")?;
+        bytes
+            .map_or(Some(Stats::default()), Stats::decode)
+            .ok_or(StoreError::Corrupt("meta"))
+    }
+
+    pub(crate) fn put_stats(
+        &self,
+        transaction: &mut Transaction<'_>,
+        stats: &Stats,
+    ) -> Result<(), StoreError> {
+        Ok(self.meta.put(transaction, b"stats", &stats.encode())?)
+    }
+}
+
+/// What is stored, counted as it comes and goes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stats {
+    stages: [StageStats; 5],
+}
+
+/// What is stored in one stage.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StageStats {
+    /// Events.
+    pub events: u64,
+    /// Bytes of their JSON.
+    pub bytes: u64,
+    /// Repository announcements among them.
+    pub announcements: u64,
+    /// States among them.
+    pub states: u64,
+    /// Pull requests and updates among them.
+    pub proposals: u64,
+}
+
+impl Stats {
+    /// What is stored in `stage`.
+    pub fn of(&self, stage: Stage) -> StageStats {
+        self.stages[usize::from(stage_byte(stage))]
+    }
+
+    /// Events in all stages.
+    pub fn events(&self) -> u64 {
+        self.stages.iter().map(|stage| stage.events).sum()
+    }
+
+    /// Bytes of JSON in all stages.
+    pub fn bytes(&self) -> u64 {
+        self.stages.iter().map(|stage| stage.bytes).sum()
+    }
+
+    pub(crate) fn of_mut(&mut self, stage: Stage) -> &mut StageStats {
+        &mut self.stages[usize::from(stage_byte(stage))]
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let numbers = self.stages.iter().flat_map(StageStats::numbers);
+        numbers.flat_map(u64::to_be_bytes).collect()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (chunks, rest) = bytes.as_chunks::<8>();
+        let mut numbers = chunks.iter().map(|chunk| u64::from_be_bytes(*chunk));
+        let mut stats = Self::default();
+        for stage in &mut stats.stages {
+            stage.events = numbers.next()?;
+            stage.bytes = numbers.next()?;
+            stage.announcements = numbers.next()?;
+            stage.states = numbers.next()?;
+            stage.proposals = numbers.next()?;
+        }
+        (numbers.next().is_none() && rest.is_empty()).then_some(stats)
+    }
+}
+
+impl StageStats {
+    fn numbers(&self) -> [u64; 5] {
+        [
+            self.events,
+            self.bytes,
+            self.announcements,
+            self.states,
+            self.proposals,
+        ]
+    }
+}
