@@ -17,6 +17,17 @@ pub type Refs = BTreeMap<String, String>;
 /// No git command of a test takes longer.
 const COMMAND_MAX: Duration = Duration::from_mins(3);
 
+/// The refs that a state names, symbolic and peeled entries included.
+pub fn refs_named_by(state: &nostr::event::Event) -> Refs {
+    state
+        .tags
+        .iter()
+        .map(nostr::event::Tag::as_slice)
+        .filter(|tag| tag.len() > 1 && tag[0].starts_with("refs/"))
+        .map(|tag| (tag[0].clone(), tag[1].clone()))
+        .collect()
+}
+
 /// A home directory for git. Removed with its last clone.
 #[derive(Debug, Clone)]
 pub struct GitHome {

@@ -1,7 +1,6 @@
 //! HTTP/1.1 by hand, so that a test decides every byte of the framing.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
@@ -41,14 +40,18 @@ pub struct HttpConnection {
 impl HttpConnection {
     /// Connects to `host:port`.
     pub async fn connect(authority: &str) -> Self {
-        let stream = TcpStream::connect(authority)
-            .await
-            .expect("the server accepts connections");
-        stream.set_nodelay(true).expect("a TCP socket");
-        Self {
+        let connection = Self::try_connect(authority).await;
+        connection.expect("the server accepts connections")
+    }
+
+    /// Connects to `host:port`; an error if nobody listens there now.
+    pub async fn try_connect(authority: &str) -> std::io::Result<Self> {
+        let stream = TcpStream::connect(authority).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self {
             stream: BufReader::new(stream),
             authority: authority.to_owned(),
-        }
+        })
     }
 
     /// Sends bytes as they are.
@@ -65,11 +68,16 @@ impl HttpConnection {
 
     /// Sends a request head. `Host` is added; framing headers are the caller's.
     pub async fn send_head(&mut self, method: &str, target: &str, headers: &[(&str, &str)]) {
+        let head = self.head(method, target, headers);
+        self.send(head.as_bytes()).await;
+    }
+
+    fn head(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> String {
         let mut head = format!("{method} {target} HTTP/1.1\r\nHost: {}\r\n", self.authority);
         for (name, value) in headers {
             head.push_str(&[name, ": ", value, "\r\n"].concat());
         }
-        self.send((head + "\r\n").as_bytes()).await;
+        head + "\r\n"
     }
 
     /// Sends one chunk of a chunked body; an empty one ends it.
@@ -107,30 +115,41 @@ impl HttpConnection {
         self.response("POST").await
     }
 
+    /// One request with a body; an error if the server goes away meanwhile.
+    pub async fn try_request(
+        &mut self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> std::io::Result<HttpResponse> {
+        let length = body.len().to_string();
+        let mut headers = headers.to_vec();
+        headers.push(("Content-Length", &length));
+        let head = self.head(method, target, &headers);
+        self.try_send(head.as_bytes()).await?;
+        self.try_send(body).await?;
+        self.read_response(method).await
+    }
+
     /// Reads one answer, to a request of `method`. Interim answers (1xx) are returned as such.
     pub async fn response(&mut self, method: &str) -> HttpResponse {
-        self.response_within(DEADLINE * 3, method)
+        tokio::time::timeout(DEADLINE * 3, self.read_response(method))
             .await
             .expect("an answer in time")
+            .expect("the server answers")
     }
 
-    /// Reads one answer, or `None` if none came in time.
-    pub async fn response_within(&mut self, limit: Duration, method: &str) -> Option<HttpResponse> {
-        tokio::time::timeout(limit, self.read_response(method))
-            .await
-            .ok()
-    }
-
-    async fn read_response(&mut self, method: &str) -> HttpResponse {
-        let status_line = self.line().await;
+    async fn read_response(&mut self, method: &str) -> std::io::Result<HttpResponse> {
+        let status_line = self.line().await?;
         let status = status_line
             .split(' ')
             .nth(1)
             .and_then(|code| code.parse().ok())
-            .unwrap_or_else(|| panic!("no HTTP answer but {status_line:?}"));
+            .ok_or_else(|| invalid(&format!("no HTTP answer but {status_line:?}")))?;
         let mut headers = BTreeMap::new();
         loop {
-            let line = self.line().await;
+            let line = self.line().await?;
             let Some((name, value)) = line.split_once(':') else {
                 break;
             };
@@ -140,53 +159,51 @@ impl HttpConnection {
         let body = if bodiless {
             Vec::new()
         } else {
-            self.body(&headers).await
+            self.body(&headers).await?
         };
-        HttpResponse {
+        Ok(HttpResponse {
             status,
             headers,
             body,
-        }
+        })
     }
 
-    async fn body(&mut self, headers: &BTreeMap<String, String>) -> Vec<u8> {
+    async fn body(&mut self, headers: &BTreeMap<String, String>) -> std::io::Result<Vec<u8>> {
         let mut body = Vec::new();
         if headers
             .get("transfer-encoding")
             .is_some_and(|v| v.contains("chunked"))
         {
             loop {
-                let size = self.line().await;
-                let size = usize::from_str_radix(size.split(';').next().unwrap_or("").trim(), 16)
-                    .expect("a chunk size");
+                let size = self.line().await?;
+                let digits = size.split(';').next().unwrap_or_default().trim();
+                let size = usize::from_str_radix(digits, 16)
+                    .map_err(|_| invalid(&format!("no chunk size but {digits:?}")))?;
                 let start = body.len();
                 body.resize(start + size, 0);
-                self.exactly(&mut body[start..]).await;
-                self.line().await;
+                self.stream.read_exact(&mut body[start..]).await?;
+                self.line().await?;
                 if size == 0 {
-                    return body;
+                    return Ok(body);
                 }
             }
         }
         if let Some(length) = headers.get("content-length") {
-            body.resize(length.parse().expect("a length"), 0);
-            self.exactly(&mut body).await;
+            body.resize(length.parse().map_err(|_| invalid("no length"))?, 0);
+            self.stream.read_exact(&mut body).await?;
         } else {
-            let end = self.stream.read_to_end(&mut body).await;
-            end.expect("the body ends");
+            self.stream.read_to_end(&mut body).await?;
         }
-        body
+        Ok(body)
     }
 
-    async fn line(&mut self) -> String {
+    async fn line(&mut self) -> std::io::Result<String> {
         let mut line = Vec::new();
-        let read = self.stream.read_until(b'\n', &mut line).await;
-        read.expect("the server answers");
-        String::from_utf8_lossy(&line).trim_end().to_owned()
+        self.stream.read_until(b'\n', &mut line).await?;
+        Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
     }
+}
 
-    async fn exactly(&mut self, into: &mut [u8]) {
-        let read = self.stream.read_exact(into).await;
-        read.expect("the body is complete");
-    }
+fn invalid(what: &str) -> std::io::Error {
+    std::io::Error::new(std::io::ErrorKind::InvalidData, what)
 }

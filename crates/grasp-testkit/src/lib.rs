@@ -18,7 +18,9 @@ pub mod person;
 pub mod process;
 pub mod relay;
 pub mod server;
+pub mod strace;
 pub mod wait;
+pub mod wire;
 
 pub use disk::Footprint;
 pub use git::{GitHome, Pushed, Refs, WorkTree};

@@ -118,6 +118,15 @@ impl Maintainer {
         self.server.clone_url(&self.person.npub(), &self.identifier)
     }
 
+    /// The path of [`Maintainer::url`], for HTTP by hand.
+    pub fn path(&self) -> String {
+        let url = self.url();
+        let (_, path) = url
+            .split_once(&self.server.authority)
+            .expect("the server's own URL");
+        path.to_owned()
+    }
+
     /// The `a` value of the repository.
     pub fn coordinate(&self) -> String {
         self.person.coordinate(&self.identifier)

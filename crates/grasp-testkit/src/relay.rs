@@ -7,6 +7,7 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use nostr::event::Event;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
+pub use tokio_tungstenite::tungstenite::Message as Frame;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
@@ -46,6 +47,35 @@ impl Answer {
 /// Publishes one event over a connection of its own.
 pub async fn publish(url: &str, event: &Event) -> Answer {
     RelayClient::connect(url).await.publish(event).await
+}
+
+/// Publishes one event over a connection of its own; `None` if the server goes away meanwhile.
+pub async fn try_publish(url: &str, event: &Event) -> Option<Answer> {
+    let mut relay = RelayClient::try_connect(url, &[]).await.ok()?;
+    let text = format!(r#"["EVENT",{}]"#, event.as_json());
+    relay.try_send(Message::text(text)).await.ok()?;
+    loop {
+        let message = relay.receive().await?;
+        if message[0] == "OK" && message[1] == event.id.to_hex() {
+            return Some(answer(&message));
+        }
+    }
+}
+
+/// Queries over a connection of its own; `None` if the server goes away meanwhile.
+pub async fn try_query(url: &str, filter: &Value) -> Option<Vec<Event>> {
+    let mut relay = RelayClient::try_connect(url, &[]).await.ok()?;
+    let request = json!(["REQ", "q", filter]).to_string();
+    relay.try_send(Message::text(request)).await.ok()?;
+    let mut events = Vec::new();
+    loop {
+        let message = relay.receive().await?;
+        match message[0].as_str() {
+            Some("EVENT") => events.push(parse(&message[2])),
+            Some("EOSE") => return Some(events),
+            _ => return None,
+        }
+    }
 }
 
 /// Queries over a connection of its own.
@@ -163,12 +193,7 @@ impl RelayClient {
 
     /// Waits for the `OK` of an id.
     pub async fn answer_to(&mut self, id: &str) -> Answer {
-        let ok = self.expect_where(|m| m[0] == "OK" && m[1] == id).await;
-        Answer {
-            id: id.to_owned(),
-            accepted: ok[2].as_bool().expect("OK has a boolean"),
-            message: ok[3].as_str().expect("OK has a message").to_owned(),
-        }
+        answer(&self.expect_where(|m| m[0] == "OK" && m[1] == id).await)
     }
 
     /// The stored events that match, in the order sent.
@@ -255,6 +280,14 @@ impl RelayClient {
                 Ok(_) => {}
             }
         }
+    }
+}
+
+fn answer(ok: &Value) -> Answer {
+    Answer {
+        id: ok[1].as_str().expect("OK has an id").to_owned(),
+        accepted: ok[2].as_bool().expect("OK has a boolean"),
+        message: ok[3].as_str().expect("OK has a message").to_owned(),
     }
 }
 

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use nostr::event::Event;
-use rustix::process::{Pid, Signal, kill_process};
+pub use rustix::process::{Pid, Signal, kill_process};
+
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -345,6 +346,13 @@ impl Server {
         if let Err(why) = self.start().await {
             panic!("the server does not start again: {why}");
         }
+    }
+
+    /// As [`Server::start_again_with`]; says whether it came up.
+    pub async fn try_start_again_with(&mut self, name: &str, value: Option<&str>) -> bool {
+        let value = value.map(str::to_owned);
+        self.builder.env.insert(name.to_owned(), value);
+        self.start().await.is_ok()
     }
 
     /// As [`Server::start_again`], with another variable from now on.
