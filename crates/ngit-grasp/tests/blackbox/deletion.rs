@@ -1,0 +1,181 @@
+//! NIP-09 and NIP-62 as far as a client sees them (DEL-*).
+
+use grasp_testkit::{Maintainer, Person, Server, json};
+
+/// DEL-1, cases 51 and 52
+#[tokio::test]
+async fn an_author_deletes_their_own_and_it_does_not_come_back() {
+    let mut server = Server::spawn().await;
+    let alice = Maintainer::serving("project", &server).await;
+    let carol = Person::named("carol");
+    let issue = carol.issue(&alice.coordinate()).sign();
+    server.publish(&issue).await.accepted();
+
+    let strangers = Person::named("dave").deletion(&issue).sign();
+    let said = server.publish(&strangers).await.refused();
+    assert_eq!(
+        said,
+        "invalid: cannot delete event authored by another pubkey"
+    );
+    assert!(server.serves(&issue).await);
+
+    let deletion = carol.deletion(&issue).sign();
+    server.publish(&deletion).await.accepted();
+    assert!(!server.serves(&issue).await);
+    assert!(server.serves(&deletion).await);
+    assert_eq!(
+        server.publish(&issue).await.refused(),
+        "invalid: this event is deleted"
+    );
+    server.restart().await;
+    assert_eq!(
+        server.publish(&issue).await.refused(),
+        "invalid: this event is deleted"
+    );
+}
+
+/// DEL-1: an unknown id is gated in advance, for its author alone.
+#[tokio::test]
+async fn a_deletion_that_comes_first_gates_its_event() {
+    let server = Server::spawn().await;
+    let alice = Maintainer::serving("project", &server).await;
+    let carol = Person::named("carol");
+    let issue = carol.issue(&alice.coordinate()).sign();
+    server
+        .publish(&Person::named("dave").deletion(&issue).sign())
+        .await
+        .accepted();
+    let another = carol.issue(&alice.coordinate()).sign();
+    server
+        .publish(&carol.deletion(&another).sign())
+        .await
+        .accepted();
+    server.publish(&issue).await.accepted();
+    server.publish(&another).await.refused();
+}
+
+/// DEL-1, cases 54
+#[tokio::test]
+async fn a_deletion_that_names_nothing_of_its_author_removes_nothing() {
+    let server = Server::spawn().await;
+    let alice = Maintainer::serving("project", &server).await;
+    let before = server
+        .relay()
+        .await
+        .count(json!({"kinds": [30617, 30618]}))
+        .await;
+    let carol = Person::named("carol");
+    for tags in [
+        vec![],
+        vec![vec!["a".to_owned(), alice.coordinate()]],
+        vec![vec!["e".to_owned(), String::new()]],
+        vec![vec!["e".to_owned(), "nonsense".to_owned()]],
+        vec![vec!["a".to_owned(), String::new()]],
+    ] {
+        let draft = carol.draft(5);
+        let draft = tags.iter().fold(draft, grasp_testkit::Draft::tag);
+        server.publish(&draft.sign()).await;
+    }
+    let after = server
+        .relay()
+        .await
+        .count(json!({"kinds": [30617, 30618]}))
+        .await;
+    assert_eq!(before, after);
+    assert_eq!(alice.remote_branches_and_tags().await.len(), 1);
+}
+
+/// DEL-2: the author's previous state wins again, and refs follow.
+#[tokio::test]
+async fn deleting_the_winning_state_brings_back_the_one_before() {
+    let server = Server::spawn().await;
+    let alice = Maintainer::announcing("project", &server).await;
+    let (first, before) = alice.advance("first").await;
+    let (_, winner) = alice.advance("second").await;
+    alice
+        .publish(&alice.person.deletion(&winner).sign())
+        .await
+        .accepted();
+    grasp_testkit::eventually("the state before is served and applied", async || {
+        server.serves(&before).await && alice.remote_refs().await["refs/heads/main"] == first
+    })
+    .await;
+    assert!(!server.serves(&winner).await);
+}
+
+/// DEL-4
+#[tokio::test]
+async fn deleting_a_repository_by_its_address_takes_what_hangs_on_it() {
+    let server = Server::spawn().await;
+    let alice = Maintainer::serving("project", &server).await;
+    let other = Maintainer::serving("other", &server).await;
+    let issue = Person::named("carol").issue(&alice.coordinate()).sign();
+    server.publish(&issue).await.accepted();
+    let deletion = alice.person.draft(5).tag(["a", &alice.coordinate()]).sign();
+    alice.publish(&deletion).await.accepted();
+    grasp_testkit::eventually("announcement and issue go", async || {
+        !server.serves(&issue).await
+            && server
+                .query(json!({"kinds": [30617], "#d": ["project"]}))
+                .await
+                .is_empty()
+    })
+    .await;
+    let bare = server.repository(&alice.person.npub(), "project");
+    grasp_testkit::eventually("the repository goes", async || !bare.exists()).await;
+    assert_eq!(other.remote_branches_and_tags().await.len(), 1);
+}
+
+/// DEL-8, cases 55
+#[tokio::test]
+async fn a_request_to_vanish_is_for_this_relay_or_none_of_our_business() {
+    let server = Server::spawn().await;
+    let alice = Maintainer::serving("project", &server).await;
+    let carol = Person::named("carol");
+    let issue = carol.issue(&alice.coordinate()).sign();
+    server.publish(&issue).await.accepted();
+    let elsewhere = carol
+        .draft(62)
+        .tag(["relay", "wss://elsewhere.example.com"])
+        .sign();
+    server.publish(&elsewhere).await;
+    assert!(server.serves(&issue).await);
+    for relay in [server.ws.clone(), "ALL_RELAYS".to_owned()] {
+        let issue = carol.issue(&alice.coordinate()).sign();
+        server.publish(&issue).await.accepted();
+        server
+            .publish(&carol.draft(62).tag(["relay", &relay]).sign())
+            .await
+            .accepted();
+        grasp_testkit::eventually("all of Carol's goes", async || !server.serves(&issue).await)
+            .await;
+        let said = server.publish(&issue).await.refused();
+        assert_eq!(said, "invalid: this pubkey has requested to vanish");
+    }
+}
+
+/// EV-4, cases 53
+#[tokio::test]
+async fn an_expired_event_is_refused_and_a_stored_one_vanishes_at_its_time() {
+    let server = Server::spawn().await;
+    let alice = Maintainer::serving("project", &server).await;
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .expect("after 1970")
+        .as_secs();
+    let issue = |until: u64| {
+        Person::named("carol")
+            .issue(&alice.coordinate())
+            .tag(["expiration", &until.to_string()])
+            .sign()
+    };
+    let said = server.publish(&issue(now - 3_600)).await.refused();
+    assert_eq!(said, "blocked: event is expired");
+    let tomorrow = issue(now + 86_400);
+    server.publish(&tomorrow).await.accepted();
+    let soon = issue(now + 3);
+    server.publish(&soon).await.accepted();
+    assert!(server.serves(&soon).await);
+    grasp_testkit::eventually("it vanishes", async || !server.serves(&soon).await).await;
+    assert!(server.serves(&tomorrow).await);
+}

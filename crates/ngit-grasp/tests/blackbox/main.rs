@@ -1,0 +1,29 @@
+//! The real binary, real git, loopback. Each file is a feature; each test's name is a rule, and
+//! cites its number. One binary for all, so that it is linked once.
+
+#![allow(
+    clippy::similar_names,
+    reason = "a server serves states, and what it served is compared"
+)]
+
+mod agreement;
+mod announce_and_push;
+mod bad_input;
+mod clone_shapes;
+mod crash;
+mod deletion;
+mod footprint;
+mod framing;
+mod http_routes;
+mod large;
+mod maintainers;
+mod order;
+mod proposals;
+mod purgatory;
+mod races;
+mod refs_and_head;
+mod refused_pushes;
+mod relay_limits;
+mod relay_protocol;
+mod restart;
+mod start;

@@ -1,0 +1,186 @@
+//! Bounds of the relay, and the words that name them (§16, N11-2).
+
+use grasp_testkit::relay::Frame;
+use grasp_testkit::{Maintainer, Person, Server, Value, json};
+
+/// Cases 77
+#[tokio::test]
+async fn no_query_brings_more_than_the_advertised_limit() {
+    let server = Server::configured()
+        .env("NGIT_RELAY_FILTER_LIMIT", 20)
+        .env("NGIT_RELAY_EVENTS_PER_MINUTE", 10_000)
+        .spawn()
+        .await;
+    let alice = Maintainer::serving("project", &server).await;
+    let mut relay = server.relay().await;
+    for _ in 0..30 {
+        let issue = Person::named("carol").issue(&alice.coordinate()).sign();
+        relay.publish(&issue).await.accepted();
+    }
+    let nip11 = server
+        .request("GET", "/", &[("Accept", "application/nostr+json")])
+        .await;
+    let nip11: Value = nip11.text().parse().expect("JSON");
+    assert_eq!(nip11["limitation"]["max_limit"], 20);
+    for filter in [
+        json!({"kinds": [1621]}),
+        json!({"kinds": [1621], "limit": 999_999}),
+    ] {
+        assert_eq!(relay.query(&[filter]).await.len(), 20);
+    }
+    assert_eq!(relay.count(json!({"kinds": [1621]})).await, 30);
+}
+
+/// Cases 78
+#[tokio::test]
+async fn an_event_that_is_too_large_is_named_so() {
+    let server = Server::spawn().await;
+    let alice = Maintainer::serving("project", &server).await;
+    let carol = Person::named("carol");
+    let patch = |size| {
+        let draft = carol.draft(1617).tag(["a", &alice.coordinate()]);
+        draft.content(&"x".repeat(size)).sign()
+    };
+    let mut relay = server.relay().await;
+    relay.publish(&patch(150_000)).await.accepted();
+    let large = patch(500_000);
+    let said = relay.publish(&large).await.refused();
+    let size = large.as_json().len();
+    assert!(said.starts_with("blocked: event size ("), "{said}");
+    assert!(
+        said.ends_with("bytes) exceeds maximum allowed size (196608 bytes)"),
+        "{said}, {size}"
+    );
+    assert!(relay.is_alive().await);
+}
+
+/// Cases 44
+#[tokio::test]
+async fn events_over_the_rate_are_refused_by_id() {
+    let server = Server::configured()
+        .env("NGIT_RELAY_EVENTS_PER_MINUTE", 5)
+        .spawn()
+        .await;
+    let alice = Maintainer::serving("project", &server).await;
+    let mut relay = server.relay().await;
+    let mut refused = 0;
+    for _ in 0..12 {
+        let issue = Person::named("carol").issue(&alice.coordinate()).sign();
+        let answer = relay.publish(&issue).await;
+        if !answer.accepted {
+            assert_eq!(answer.message, "rate-limited: slow down");
+            refused += 1;
+        }
+    }
+    assert!(refused >= 6, "{refused}");
+    assert!(relay.is_alive().await);
+    let mut other = server.relay().await;
+    let issue = Person::named("carol").issue(&alice.coordinate()).sign();
+    other.publish(&issue).await.accepted();
+}
+
+/// §5: the words of `CLOSED`.
+#[tokio::test]
+async fn requests_over_a_bound_are_closed_with_its_name() {
+    let server = Server::configured()
+        .env("NGIT_RELAY_MAX_SUBSCRIPTIONS", 3)
+        .env("NGIT_RELAY_MAX_FILTERS", 2)
+        .spawn()
+        .await;
+    let mut relay = server.relay().await;
+    let closed = |id: &'static str| move |m: &Value| m[0] == "CLOSED" && m[1] == id;
+    let filter = json!({"kinds": [1]});
+    relay
+        .subscribe("f", &[filter.clone(), filter.clone(), filter.clone()])
+        .await;
+    let said = relay.expect_where(closed("f")).await;
+    assert_eq!(said[2], "rate-limited: REQ exceeds max filter count 2");
+    for id in ["a", "b", "c"] {
+        relay.subscribe(id, std::slice::from_ref(&filter)).await;
+        relay.stored(id).await;
+    }
+    relay.subscribe("d", std::slice::from_ref(&filter)).await;
+    let said = relay.expect_where(closed("d")).await;
+    assert_eq!(said[2], "rate-limited: too many REQs");
+    // Replacing one of the three is not a fourth.
+    relay.subscribe("a", std::slice::from_ref(&filter)).await;
+    relay.stored("a").await;
+    let long = "x".repeat(251);
+    relay.send_json(&json!(["REQ", long, filter])).await;
+    let said = relay.expect().await;
+    assert!(
+        said.to_string()
+            .contains("blocked: subscription ID exceeds max length 250"),
+        "{said}"
+    );
+}
+
+/// N11-2: the largest message ends only its own connection.
+#[tokio::test]
+async fn a_message_beyond_the_bound_ends_its_connection_alone() {
+    let server = Server::spawn().await;
+    let mut other = server.relay().await;
+    let mut relay = server.relay().await;
+    let huge = format!(r#"["EVENT",{{"content":"{}"}}]"#, "x".repeat(6 << 20));
+    // The server may hang up before it has read all of it.
+    let _ = relay.try_send(Frame::text(huge)).await;
+    while relay.next().await.is_some() {}
+    assert!(other.is_alive().await);
+}
+
+/// Cases 98: a page load and a push are nothing special.
+#[tokio::test]
+async fn thirty_connections_with_three_hundred_messages_are_served() {
+    let server = Server::spawn().await;
+    let mut connections = Vec::new();
+    for _ in 0..30 {
+        connections.push(server.relay().await);
+    }
+    for _ in 0..10 {
+        for relay in &mut connections {
+            relay.query(&[json!({"kinds": [30617], "limit": 1})]).await;
+        }
+    }
+    for relay in &mut connections {
+        assert!(relay.is_alive().await);
+    }
+}
+
+/// RLY-3: who does not read is let go; nobody else waits for them.
+#[tokio::test]
+async fn a_client_that_does_not_read_hinders_nobody() {
+    let server = Server::configured()
+        .env("NGIT_RELAY_EVENTS_PER_MINUTE", 100_000)
+        .env("NGIT_RELAY_OUTBOUND_BYTES", 200_000)
+        .spawn()
+        .await;
+    let alice = Maintainer::serving("project", &server).await;
+    let mut deaf = server.relay().await;
+    deaf.subscribe("s", &[json!({"kinds": [1617], "limit": 0})])
+        .await;
+    deaf.stored("s").await;
+    let mut relay = server.relay().await;
+    let carol = Person::named("carol");
+    for n in 0..150 {
+        let draft = carol.draft(1617).tag(["a", &alice.coordinate()]);
+        let patch = draft.content(&format!("{n}{}", "x".repeat(100_000))).sign();
+        relay.publish(&patch).await.accepted();
+    }
+    // What was lost is said: CLOSED, or the connection's end; never silence.
+    let mut events = 0;
+    let told = loop {
+        match deaf.next().await {
+            Some(message) if message[0] == "EVENT" => events += 1,
+            Some(message) if message[0] == "CLOSED" => {
+                break message[2]
+                    == "error: live event buffer overflow; resubscribe to recover stored events";
+            }
+            Some(_) => {}
+            None => break true,
+        }
+        if events == 150 {
+            break true;
+        }
+    };
+    assert!(told, "after {events} events");
+}
