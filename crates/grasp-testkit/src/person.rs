@@ -42,6 +42,13 @@ impl Person {
         }
     }
 
+    /// Whoever holds this secret key (nsec or hex); `None` if it is none.
+    pub fn holding(secret: &str) -> Option<Self> {
+        Some(Self {
+            keys: Keys::parse(secret.trim()).ok()?,
+        })
+    }
+
     /// The secret key, for clients that sign by themselves.
     pub fn secret_hex(&self) -> String {
         self.keys.secret_key().to_secret_hex()
