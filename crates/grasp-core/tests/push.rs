@@ -2,15 +2,17 @@
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use grasp_core::event::Version;
 use grasp_core::lifecycle::Stage;
 use grasp_core::oid::Oid;
 use grasp_core::push::{Command, Push, PushPlan, Verdict, refusal};
 use grasp_core::refname::RefName;
+use grasp_core::refplan::{DesiredRefs, desired};
+use grasp_core::settle::{applied, settle};
 use grasp_core::state::StateEvent;
-use grasp_core::view::RepoView;
+use grasp_core::view::{ObjectFacts, RepoView};
 use proptest::prelude::*;
 use support::project::{announcement, maintainers, refname, repo, state_of, view};
 use support::{cx, key, oid, policy};
@@ -63,16 +65,16 @@ fn any_commands() -> impl Strategy<Value = Vec<Command>> {
 }
 
 fn any_situation() -> impl Strategy<Value = Situation> {
-    (
-        any_refs(),
-        prop::collection::vec(any_state(), 0..6),
-        any_commands(),
-    )
-        .prop_map(|(local, states, commands)| Situation {
-            local,
-            states,
-            commands,
-        })
+    let states = prop::collection::vec(any_state(), 0..6).prop_map(|mut states| {
+        let mut seen = BTreeSet::new();
+        states.retain(|(state, _)| seen.insert(state.id())); // an event has one home
+        states
+    });
+    (any_refs(), states, any_commands()).prop_map(|(local, states, commands)| Situation {
+        local,
+        states,
+        commands,
+    })
 }
 
 /// Keys 1 and 2 list each other; 3 is a stranger who lists both.
@@ -182,6 +184,14 @@ fn expected<'a>(
     (commands.iter().map(accept).collect(), chosen)
 }
 
+/// What reconcile makes of `local`.
+fn shown(view: &RepoView, local: &Refs) -> Refs {
+    match desired(&repo(key(1)), view, &policy()).refs {
+        DesiredRefs::Winner { refs, .. } => refs,
+        DesiredRefs::Frozen | DesiredRefs::Empty => local.clone(),
+    }
+}
+
 fn accepted(plan: &PushPlan) -> Vec<bool> {
     plan.verdicts.iter().map(Verdict::accepts).collect()
 }
@@ -266,6 +276,65 @@ proptest! {
                 let refusal = refusal(&plan, &commands);
                 prop_assert!(!refusal.summary.contains('\n'));
                 prop_assert!(refusal.advice.len() > commands.len().min(1));
+            }
+        }
+    }
+
+    /// PUSH-13, AFTER-7: a push that commits leaves every accepted ref where it was told to be, and
+    /// nothing more to settle; one that does not has no acceptance left, and a newer state is why.
+    #[test]
+    fn a_committed_push_ends_as_it_was_reported(situation in any_situation()) {
+        let (policy, none, home) = (policy(), BTreeMap::new(), repo(key(1)));
+        let cx = cx(&policy);
+        // What is shown is there, and what that completes has been served.
+        let mut facts = ObjectFacts::none();
+        let (mut view, mut local) = (view_of(&situation), situation.local.clone());
+        for _ in 0..=situation.states.len() {
+            local = shown(&view, &local);
+            for oid in local.values() {
+                facts.add(home.clone(), *oid);
+            }
+            view = applied(&view, &settle(&view, &facts, cx), cx);
+        }
+        let (view, local) = (view, local);
+        for commands in subsets(&situation.commands) {
+            let plan = plan(&view, &local, &commands, false);
+            if !plan.accepts_any() {
+                continue;
+            }
+            let mut installed = facts.clone();
+            for tip in plan.tips() {
+                installed.add(home.clone(), tip);
+            }
+            let push = Push {
+                repo: &home,
+                commands: &commands,
+                atomic: false,
+                current: &local,
+                view: &view,
+                known_events: &none,
+                cx,
+            };
+            match push.complete(&plan, &facts, 1) {
+                Ok(batch) => {
+                    let after = applied(&view, &batch, cx);
+                    let shown = shown(&after, &local);
+                    for (command, _) in commands.iter().zip(&plan.verdicts).filter(|it| it.1.accepts()) {
+                        let end = shown.get(&refname(&command.name)).copied().unwrap_or(Oid::ZERO);
+                        prop_assert_eq!(end, command.new);
+                    }
+                    prop_assert_eq!(settle(&after, &installed, cx), vec![]);
+                }
+                Err(refused) => {
+                    prop_assert!(!refused.accepts_any());
+                    let settled = applied(&view, &settle(&view, &installed, cx), cx);
+                    let winner = grasp_core::refplan::winner(&home, &settled, &policy);
+                    let candidate = settled.states.values().flatten()
+                        .find(|entry| Some(entry.item.id()) == plan.candidate);
+                    if let (Some(winner), Some(candidate)) = (winner, candidate) {
+                        prop_assert!(beats(&winner.item.version(), &candidate.item.version()));
+                    }
+                }
             }
         }
     }

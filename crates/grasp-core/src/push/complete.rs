@@ -1,17 +1,28 @@
 //! The rows that a completed push commits, decided on the commit's own view (PUSH-13, AFTER-*).
 
+use nostr::event::EventId;
+
 use super::{Push, PushPlan, Verdict};
-use crate::lifecycle::{Batch, Change, UploadRecord};
+use crate::lifecycle::{Batch, Change, Stage, UploadRecord};
 use crate::name::RepoAddress;
 use crate::oid::Oid;
 use crate::purgatory;
 use crate::refname::{RefName, RefSpace};
 use crate::refplan::{self, Desired, DesiredRefs};
-use crate::settle::{applied, dirtied, settle};
+use crate::settle::{applied, conclude};
 use crate::view::ObjectFacts;
 
 /// What an accepted command is told when it no longer holds.
-const OVERTAKEN: &str = "the repository changed while the pack was read: fetch, then push again";
+const OVERTAKEN: &str = "a newer state leads elsewhere by now: fetch, then push again";
+/// What it is told when it holds, and what it leads to is not all there.
+const INCOMPLETE: &str = "objects that the signed state needs are not here: push all of its refs";
+
+/// A command that is carried out.
+struct Accepted {
+    name: RefName,
+    upload: Option<EventId>,
+    new: Oid,
+}
 
 impl Push<'_> {
     /// The rows that the completed push commits (PUSH-13, AFTER-1 … AFTER-5): decides again on the commit's
@@ -27,95 +38,84 @@ impl Push<'_> {
         if plan.brings_only_uploads() && pack_bytes > self.cx.policy.uploads.bytes {
             let most = self.cx.policy.uploads.bytes;
             let reason = format!("an upload without its event has at most {most} bytes");
-            return Err(refused(plan, &reason));
+            return Err(taken_back(plan, plan, &reason));
         }
         let now = self.authorize();
+        let holds = still_holds(plan, &now);
         let mut facts = installed.clone();
         for tip in plan.tips() {
             facts.add(self.repo.clone(), tip);
         }
-        let rows = if still_holds(plan, &now) {
+        let rows = if holds {
             self.rows(plan, &now, &facts, pack_bytes)
         } else {
             Batch::new()
         };
-        let mut batch = self.conclude(rows, &facts);
+        let mut batch = conclude(self.view, rows, &facts, self.cx);
         let after = applied(self.view, &batch, self.cx);
         let desired = refplan::desired(self.repo, &after, self.cx.policy);
         if !self.ends_as_accepted(plan, &desired) {
-            let overtaken = refused(plan, OVERTAKEN);
-            // The fresh refusal says more, if there is one.
-            return Err(if now.accepts_any() { overtaken } else { now });
+            let served = |id: EventId| after.stage(&id) == Some(Stage::Served);
+            let incomplete = holds && now.candidate.is_some_and(|id| !served(id));
+            let reason = if incomplete { INCOMPLETE } else { OVERTAKEN };
+            return Err(taken_back(plan, &now, reason));
         }
         self.mark_dirty(plan, &mut batch);
         Ok(batch)
-    }
-
-    /// The rows, what becomes servable by them, and the marks of every repository that both change.
-    fn conclude(&self, rows: Batch, facts: &ObjectFacts) -> Batch {
-        let mut batch = rows;
-        let before = applied(self.view, &batch, self.cx);
-        batch.extend(settle(&before, facts, self.cx));
-        let after = applied(self.view, &batch, self.cx);
-        for mark in dirtied(self.view, &after, self.cx) {
-            if !batch.contains(&mark) {
-                batch.push(mark);
-            }
-        }
-        batch
     }
 
     /// What the accepted commands themselves leave behind: upload records, places in `/prs/`, and more
     /// time for the announcement.
     fn rows(&self, plan: &PushPlan, now: &PushPlan, facts: &ObjectFacts, pack_bytes: u64) -> Batch {
         let accepted = self.accepted(plan, now);
-        let uploads = accepted.clone().filter(|(_, upload, _)| upload.is_some());
-        let share = pack_bytes.div_ceil(uploads.count().max(1) as u64);
-        let mut rows = now.extend.clone();
-        for (name, upload, new) in accepted {
-            if let Some(event) = upload.filter(|_| facts.holds(self.repo, &new)) {
-                rows.push(Change::Upload(UploadRecord {
-                    event,
-                    commit: new,
-                    repository: self.repo.clone(),
-                    bytes: share,
-                    deadline: self.cx.now + purgatory::WAITING,
-                }));
-            } else if let (Some(event), RepoAddress::Proposals(_)) =
-                (self.newly_placed(&name, new), self.repo)
-            {
-                rows.push(Change::Place {
-                    event,
-                    repository: self.repo.clone(),
-                });
+        let uploads = accepted.iter().filter(|it| it.upload.is_some()).count();
+        let share = pack_bytes.div_ceil(uploads.max(1) as u64);
+        let rows = accepted.iter().filter_map(|it| match it.upload {
+            Some(event) => {
+                let proven = facts.holds(self.repo, &it.new);
+                proven.then(|| Change::Upload(self.upload(event, it.new, share)))
             }
-        }
-        rows
+            None => self.place(it),
+        });
+        now.extend.iter().cloned().chain(rows).collect()
     }
 
-    /// Commands accepted then and now: the ref, what it binds now, and where it goes.
-    fn accepted<'p>(
-        &'p self,
-        plan: &'p PushPlan,
-        now: &'p PushPlan,
-    ) -> impl Iterator<Item = (RefName, Option<nostr::event::EventId>, Oid)> + Clone + 'p {
-        let verdicts = plan.verdicts.iter().zip(&now.verdicts);
-        let judged = self.commands.iter().zip(verdicts);
-        judged.filter_map(|(command, verdicts)| match verdicts {
-            (Verdict::Accept { .. }, Verdict::Accept { upload, .. }) => {
-                Some((command.name.parse().ok()?, *upload, command.new))
-            }
-            _ => None,
+    fn upload(&self, event: EventId, commit: Oid, bytes: u64) -> UploadRecord {
+        UploadRecord {
+            event,
+            commit,
+            repository: self.repo.clone(),
+            bytes,
+            deadline: self.cx.now + purgatory::WAITING,
+        }
+    }
+
+    /// A known proposal that gets its ref in this `/prs/` repository by the push (REF-6).
+    fn place(&self, accepted: &Accepted) -> Option<Change> {
+        let event = accepted.name.proposal_event()?;
+        let at = self.view.placements.get(&event);
+        let placed = at.is_some_and(|repos| repos.contains(self.repo));
+        let ours = matches!(self.repo, RepoAddress::Proposals(_));
+        (ours && !placed && !accepted.new.is_zero()).then(|| Change::Place {
+            event,
+            repository: self.repo.clone(),
         })
     }
 
-    /// A known proposal that gets its ref in this repository by the push (REF-6).
-    fn newly_placed(&self, name: &RefName, new: Oid) -> Option<nostr::event::EventId> {
-        let event = name.proposal_event().filter(|_| !new.is_zero())?;
-        let placements = self.view.placements.get(&event);
-        let placed = placements.is_some_and(|places| places.contains(self.repo));
-        let bound = self.view.uploads.iter().any(|upload| upload.event == event);
-        (!placed && !bound).then_some(event)
+    /// Commands accepted then and now.
+    fn accepted(&self, plan: &PushPlan, now: &PushPlan) -> Vec<Accepted> {
+        let verdicts = plan.verdicts.iter().zip(&now.verdicts);
+        let judged = self.commands.iter().zip(verdicts);
+        judged
+            .filter_map(|(command, verdicts)| match verdicts {
+                (Verdict::Accept { .. }, Verdict::Accept { upload, .. }) => Some(Accepted {
+                    name: command.name.parse().ok()?,
+                    upload: *upload,
+                    new: command.new,
+                }),
+                _ => None,
+            })
+            .collect()
     }
 
     /// PUSH-13: after this commit every accepted ref is where its command wants it, whatever else the
@@ -166,14 +166,19 @@ fn still_holds(plan: &PushPlan, now: &PushPlan) -> bool {
     pairs.all(|(then, now)| !then.accepts() || now.accepts())
 }
 
-/// The plan with every acceptance taken back.
-fn refused(plan: &PushPlan, reason: &str) -> PushPlan {
-    let refuse = |verdict: &Verdict| match verdict {
-        Verdict::Accept { .. } => Verdict::Refuse(reason.to_owned()),
-        Verdict::Refuse(_) => verdict.clone(),
+/// The plan without its acceptances: each command gets the reason it is refused for now, or `reason`.
+fn taken_back(plan: &PushPlan, now: &PushPlan, reason: &str) -> PushPlan {
+    let take_back = |(then, now): (&Verdict, &Verdict)| match (then, now) {
+        (Verdict::Refuse(reason), _) | (Verdict::Accept { .. }, Verdict::Refuse(reason)) => {
+            Verdict::Refuse(reason.clone())
+        }
+        (Verdict::Accept { .. }, Verdict::Accept { .. }) => Verdict::Refuse(reason.to_owned()),
     };
+    let verdicts = plan.verdicts.iter().zip(&now.verdicts);
     PushPlan {
-        verdicts: plan.verdicts.iter().map(refuse).collect(),
-        ..PushPlan::default()
+        verdicts: verdicts.map(take_back).collect(),
+        candidate: None,
+        obstacle: now.obstacle.clone(),
+        extend: Batch::new(),
     }
 }
