@@ -12,7 +12,7 @@ use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -52,9 +52,9 @@ pub struct UploadConfig {
 
 impl UploadConfig {
     /// The default bounds (protocol §16) over the given slots.
-    pub const fn new(fetches: Arc<Fetches>) -> Self {
+    pub fn new(fetches: impl Into<Arc<Fetches>>) -> Self {
         Self {
-            fetches,
+            fetches: fetches.into(),
             request_max: 32 << 20,
             stall_max: Duration::from_mins(5),
         }
@@ -124,7 +124,16 @@ pub struct Answer(Body);
 #[derive(Debug)]
 enum Body {
     Whole(Option<Bytes>),
-    Streamed(mpsc::Receiver<io::Result<Bytes>>),
+    /// `Some` until the end was reached.
+    Streamed(Option<mpsc::Receiver<io::Result<Part>>>),
+}
+
+/// What comes out of a running fetch.
+#[derive(Debug)]
+enum Part {
+    Output(Bytes),
+    /// Said in so many words: an answer that stops without it was cut off.
+    End,
 }
 
 impl Answer {
@@ -132,8 +141,8 @@ impl Answer {
         Self(Body::Whole(Some(bytes)))
     }
 
-    const fn streamed(parts: mpsc::Receiver<io::Result<Bytes>>) -> Self {
-        Self(Body::Streamed(parts))
+    const fn streamed(parts: mpsc::Receiver<io::Result<Part>>) -> Self {
+        Self(Body::Streamed(Some(parts)))
     }
 
     /// GIT-6: what the client did wrong, or we could not do, in words that its git prints.
@@ -145,7 +154,7 @@ impl Answer {
     pub fn into_whole(self) -> Result<Bytes, Self> {
         match self.0 {
             Body::Whole(bytes) => Ok(bytes.unwrap_or_default()),
-            Body::Streamed(parts) => Err(Self::streamed(parts)),
+            Body::Streamed(parts) => Err(Self(Body::Streamed(parts))),
         }
     }
 }
@@ -153,11 +162,26 @@ impl Answer {
 impl Stream for Answer {
     type Item = io::Result<Bytes>;
 
+    /// An answer that was cut off ends with an error: the connection must not be closed as if it
+    /// were complete.
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        match &mut self.0 {
-            Body::Whole(bytes) => Poll::Ready(bytes.take().filter(|b| !b.is_empty()).map(Ok)),
-            Body::Streamed(parts) => parts.poll_recv(cx),
-        }
+        let slot = match &mut self.0 {
+            Body::Whole(bytes) => {
+                return Poll::Ready(bytes.take().filter(|bytes| !bytes.is_empty()).map(Ok));
+            }
+            Body::Streamed(slot) => slot,
+        };
+        let Some(parts) = slot else {
+            return Poll::Ready(None);
+        };
+        let item = match ready!(parts.poll_recv(cx)) {
+            Some(Ok(Part::Output(bytes))) => return Poll::Ready(Some(Ok(bytes))),
+            Some(Ok(Part::End)) => None,
+            Some(Err(error)) => Some(Err(error)),
+            None => Some(Err(io::ErrorKind::UnexpectedEof.into())),
+        };
+        *slot = None;
+        Poll::Ready(item)
     }
 }
 

@@ -6,15 +6,16 @@ use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug};
 
 use super::fetches::Slot;
-use super::{UploadConfig, UploadRepo, WireError, error_packet};
+use super::{Part, UploadConfig, UploadRepo, WireError, error_packet};
 use crate::child::{self, GroupChild};
 use crate::http::ProtocolVersion;
 
@@ -47,7 +48,7 @@ pub(super) fn start<L, B>(
     body: B,
     config: &UploadConfig,
     slot: Slot,
-) -> Result<Receiver<io::Result<Bytes>>, WireError>
+) -> Result<Receiver<io::Result<Part>>, WireError>
 where
     L: Send + 'static,
     B: AsyncRead + Send + Unpin + 'static,
@@ -75,7 +76,7 @@ where
     let request_max = config.request_max;
     let serve = async move {
         let feed = feed(body, stdin, request_max);
-        running.serve(feed, stdout, stderr).await;
+        running.serve(feed, stdout, stderr, &slot.stopping).await;
         drop((slot, repo));
     };
     config.fetches.run(serve.in_current_span());
@@ -84,7 +85,7 @@ where
 
 struct Running {
     child: GroupChild,
-    parts: Sender<io::Result<Bytes>>,
+    parts: Sender<io::Result<Part>>,
     stall_max: Duration,
 }
 
@@ -92,7 +93,7 @@ struct Running {
 enum Drained {
     /// Complete; whether there was any.
     End { some: bool },
-    /// The client is gone, or takes nothing.
+    /// The client is gone, takes nothing, or has had its time.
     Abandoned,
     /// The pipe broke.
     Failed(io::Error),
@@ -104,13 +105,14 @@ impl Running {
         feed: impl Future<Output = Result<(), FeedError>>,
         stdout: ChildStdout,
         stderr: ChildStderr,
+        stopping: &CancellationToken,
     ) {
         let mut feed = pin!(feed);
         let mut request = None;
-        let output = async { tokio::join!(self.drain(stdout), last_words(stderr)) };
-        // The request is fed as long as there is output to wait for. If it cannot be read to its
-        // end, the child would wait for the rest: end it, and with it the output.
         let (drained, said) = {
+            let output = async { tokio::join!(self.output(stdout, stopping), last_words(stderr)) };
+            // The request is fed as long as there is output to wait for. If it cannot be read to its
+            // end, the child would wait for the rest: end it, and with it the output.
             let feeding = async {
                 let result = feed.as_mut().await;
                 if result.is_err() {
@@ -125,12 +127,9 @@ impl Running {
                 () = feeding => return,
             }
         };
-        if matches!(drained, Drained::Abandoned | Drained::Failed(_)) {
-            self.child.kill();
-        }
         let status = self.child.wait().await;
         match drained {
-            Drained::Abandoned => debug!("the client left before its fetch was complete"),
+            Drained::Abandoned => debug!("a fetch was given up before it was complete"),
             Drained::Failed(error) => self.send(Err(error)).await,
             Drained::End { some } => {
                 if request.is_none() {
@@ -139,6 +138,18 @@ impl Running {
                 self.conclude(some, status, request, &said).await;
             }
         }
+    }
+
+    /// Passes the output on until it ends. If it shall not go on, ends the child.
+    async fn output(&self, stdout: ChildStdout, stopping: &CancellationToken) -> Drained {
+        let drained = tokio::select! {
+            drained = self.drain(stdout) => drained,
+            () = stopping.cancelled() => Drained::Abandoned,
+        };
+        if !matches!(drained, Drained::End { .. }) {
+            self.child.kill();
+        }
+        drained
     }
 
     /// Passes the output on as it comes.
@@ -157,7 +168,10 @@ impl Running {
                 Ok(_) => some = true,
                 Err(error) => return Drained::Failed(error),
             }
-            let sent = timeout(self.stall_max, self.parts.send(Ok(buffer.split().freeze())));
+            let sent = timeout(
+                self.stall_max,
+                self.parts.send(Ok(Part::Output(buffer.split().freeze()))),
+            );
             if !matches!(sent.await, Ok(Ok(()))) {
                 return Drained::Abandoned;
             }
@@ -174,27 +188,31 @@ impl Running {
     ) {
         let status = match (request, status) {
             (Some(Err(error @ FeedError::TooLarge(_))), _) if !some => {
-                return self.send(Ok(error_packet(error))).await;
+                return self.end_with(&error.to_string()).await;
             }
             (Some(Err(error)), _) => return self.send(Err(io::Error::other(error))).await,
             (_, Err(error)) => return self.send(Err(error)).await,
             (_, Ok(status)) => status,
         };
-        if status.success() {
-            return;
+        if !status.success() {
+            debug!(%status, said, "git upload-pack ended with an error");
         }
-        debug!(%status, said, "git upload-pack ended with an error");
         match (some, status.code()) {
             // GIT-6
-            (false, _) => self.send(Ok(error_packet(said))).await,
-            // It has told the client why.
-            (true, Some(_)) => {}
+            (false, code) if code != Some(0) => self.end_with(said).await,
+            // It is complete, or says itself why not.
+            (_, Some(_)) => self.send(Ok(Part::End)).await,
             // Killed in the middle of a pack: the client must not take it for the end.
-            (true, None) => self.send(Err(io::ErrorKind::UnexpectedEof.into())).await,
+            (_, None) => self.send(Err(io::ErrorKind::UnexpectedEof.into())).await,
         }
     }
 
-    async fn send(&self, part: io::Result<Bytes>) {
+    async fn end_with(&self, message: &str) {
+        self.send(Ok(Part::Output(error_packet(message)))).await;
+        self.send(Ok(Part::End)).await;
+    }
+
+    async fn send(&self, part: io::Result<Part>) {
         // A client that left does not hear it.
         let _ = timeout(self.stall_max, self.parts.send(part)).await;
     }

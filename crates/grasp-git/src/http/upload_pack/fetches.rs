@@ -2,8 +2,11 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// The slots of running fetches, and the short queue in front of them. A slot is taken before a child
@@ -14,11 +17,14 @@ pub struct Fetches {
     /// One permit for whoever runs or waits.
     admitted: Arc<Semaphore>,
     tasks: TaskTracker,
+    stopping: CancellationToken,
 }
 
 /// A place among the running.
 #[derive(Debug)]
 pub(super) struct Slot {
+    /// Cancelled when the fetch must end at once.
+    pub(super) stopping: CancellationToken,
     _admitted: OwnedSemaphorePermit,
     _running: OwnedSemaphorePermit,
 }
@@ -31,6 +37,7 @@ impl Fetches {
             running: Arc::new(Semaphore::new(running)),
             admitted: Arc::new(Semaphore::new(running.saturating_add(queued))),
             tasks: TaskTracker::new(),
+            stopping: CancellationToken::new(),
         }
     }
 
@@ -39,11 +46,15 @@ impl Fetches {
         self.tasks.len()
     }
 
-    /// Lets no further fetch start, and waits until the last child has ended. For the shutdown.
-    pub async fn close(&self) {
+    /// Lets no further fetch start, gives those that run `grace` to end, ends the rest, and returns
+    /// when the last child is reaped. For the shutdown (cases 88).
+    pub async fn close(&self, grace: Duration) {
         self.running.close();
         self.tasks.close();
-        self.tasks.wait().await;
+        if timeout(grace, self.tasks.wait()).await.is_err() {
+            self.stopping.cancel();
+            self.tasks.wait().await;
+        }
     }
 
     /// A slot, as soon as one is free; `None` if too many wait already, or none will be given any more.
@@ -51,6 +62,7 @@ impl Fetches {
         let admitted = Arc::clone(&self.admitted).try_acquire_owned().ok()?;
         let running = Arc::clone(&self.running).acquire_owned().await.ok()?;
         Some(Slot {
+            stopping: self.stopping.clone(),
             _admitted: admitted,
             _running: running,
         })
@@ -82,7 +94,7 @@ mod tests {
     #[tokio::test]
     async fn nothing_starts_once_closed() {
         let fetches = Fetches::new(1, 1);
-        fetches.close().await;
+        fetches.close(Duration::ZERO).await;
         assert!(fetches.slot().await.is_none());
     }
 }
