@@ -148,7 +148,7 @@ async fn ls_refs(repository: &Repository, request: &[u8]) -> Vec<u8> {
         refs: Arc::new(repository.snapshot()),
         lease: (),
     };
-    let config = UploadConfig::new(Arc::new(Fetches::new(0, 0)));
+    let config = UploadConfig::new(Fetches::new(0, 0));
     let body = std::io::Cursor::new(request.to_vec());
     upload_pack(repo, ProtocolVersion::V2, body, &config)
         .await

@@ -1,7 +1,8 @@
 //! Repositories made with plain git, and the snapshot of their refs.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use grasp_git::refs::{RefSnapshot, RefValue};
 use tempfile::TempDir;
@@ -40,6 +41,20 @@ pub(crate) fn git(directory: &Path, args: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
+/// As [`git`], with something on its standard input.
+fn git_reading(directory: &Path, args: &[&str], input: &[u8]) {
+    let mut child = Command::new("git")
+        .current_dir(directory)
+        .args(args)
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("git starts");
+    let mut stdin = child.stdin.take().expect("piped");
+    stdin.write_all(input).expect("git reads");
+    drop(stdin);
+    assert!(child.wait().expect("git ends").success(), "git {args:?}");
+}
+
 impl Repository {
     /// A repository whose `HEAD` waits for `main`.
     pub(crate) fn empty() -> Self {
@@ -73,6 +88,49 @@ impl Repository {
         }
         let proposal = format!("HEAD:refs/nostr/{}", "a".repeat(64));
         git(&work, &["push", "-q", "origin", &proposal]);
+        repository
+    }
+
+    /// `count` commits, each with a tag of its own.
+    pub(crate) fn with_tags(count: usize) -> Self {
+        use std::fmt::Write as _;
+
+        let repository = Self::empty();
+        let mut script = String::new();
+        for number in 0..count {
+            writeln!(
+                script,
+                "commit refs/heads/main\ncommitter A <a@b> 1700000000 +0000\ndata 1\nx\n\
+                 M 100644 inline f\ndata <<E\n{number}\nE\n\n\
+                 reset refs/tags/t{number}\nfrom refs/heads/main\n"
+            )
+            .expect("text");
+        }
+        git_reading(
+            &repository.path(),
+            &["fast-import", "--quiet"],
+            script.as_bytes(),
+        );
+        repository
+    }
+
+    /// A branch `main` with one file of so many bytes that do not compress.
+    pub(crate) fn with_noise(bytes: usize) -> Self {
+        let repository = Self::empty();
+        let mut word = 1_u64;
+        let mut script = format!(
+            "commit refs/heads/main\ncommitter A <a@b> 1700000000 +0000\ndata 1\nx\n\
+             M 100644 inline f\ndata {bytes}\n"
+        )
+        .into_bytes();
+        script.extend((0..bytes).map(|_| {
+            word ^= word << 13;
+            word ^= word >> 7;
+            word ^= word << 17;
+            word.to_le_bytes()[3]
+        }));
+        script.push(b'\n');
+        git_reading(&repository.path(), &["fast-import", "--quiet"], &script);
         repository
     }
 
