@@ -10,15 +10,25 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+mod auth;
+mod connection;
+mod count;
+mod fanout;
 mod intake;
 pub mod limits;
 pub mod message;
 pub mod metrics;
+mod negentropy;
 pub mod nip11;
+mod query;
+mod relay;
+mod subscription;
 
+pub use fanout::Fanout;
 pub use intake::{Answered, Intake, Submitter};
 pub use limits::{NegentropyLimits, RelayLimits};
 pub use metrics::Metrics;
+pub use relay::{Parts, Relay};
 
 /// Tells the time: the server's, or a test's.
 pub type Clock = std::sync::Arc<dyn Fn() -> nostr::types::Timestamp + Send + Sync>;
