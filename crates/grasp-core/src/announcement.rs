@@ -182,9 +182,9 @@ impl Listing {
             let Some(key) = tag.get(1).and_then(|hex| PublicKey::from_hex(hex).ok()) else {
                 continue;
             };
-            let keys = mentioned.len();
-            let known = mentioned.contains_key(&key);
-            if !known && keys == LISTED_KEYS_MAX {
+            // The author is read in any case, or a long list would hide that they left.
+            let known = mentioned.contains_key(&key) || key == author;
+            if !known && mentioned.len() >= LISTED_KEYS_MAX {
                 continue;
             }
             let (lead, active) = mentioned.entry(key).or_insert((false, false));
@@ -235,4 +235,197 @@ fn is_active(boundaries: &[String]) -> bool {
         text.parse::<u64>().is_ok() && !text.starts_with('+') || (last_end && text == "defer")
     });
     well_formed && (boundaries.is_empty() || boundaries.len() % 2 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::project::{RawTag, announcement, event, maintainers, role, tag};
+    use crate::testing::{NOW, key};
+
+    const AUTHOR: u8 = 1;
+
+    fn listing(tags: Vec<RawTag>) -> Listing {
+        announcement(key(AUTHOR), NOW, tags).listing().clone()
+    }
+
+    /// The active keys by number, the author left out.
+    fn others(tags: Vec<RawTag>) -> Vec<u8> {
+        let listing = listing(tags);
+        let keys = listing.active().iter().map(|key| key.to_bytes()[0]);
+        keys.filter(|n| *n != AUTHOR).collect()
+    }
+
+    fn is_author_active(tags: Vec<RawTag>) -> bool {
+        listing(tags).lists(&key(AUTHOR))
+    }
+
+    /// MNT-1
+    #[test]
+    fn boundaries_start_and_end_a_role_in_turn() {
+        for active in [
+            &[][..],
+            &["1"],
+            &["1", "2", "3"],
+            &["0"],
+            &["18446744073709551615"],
+        ] {
+            assert_eq!(others(vec![role("m", key(2), active)]), [2], "{active:?}");
+        }
+        for over in [
+            &["1", "2"][..],
+            &["1", "2", "3", "4"],
+            &["1", "defer"],
+            &["1", "2", "3", "defer"],
+            &["defer"],
+            &["1", "defer", "3"],
+            &["1", "defer", "3", "4"],
+            &["-1"],
+            &["+1"],
+            &["1.5"],
+            &["soon"],
+            &[""],
+            &["18446744073709551616"],
+        ] {
+            let none: [u8; 0] = [];
+            assert_eq!(others(vec![role("m", key(2), over)]), none, "{over:?}");
+        }
+    }
+
+    /// MNT-1
+    #[test]
+    fn only_m_in_either_case_grants_something() {
+        let roles = [("M", 2), ("m", 3), ("o", 4)];
+        let listing = listing(roles.map(|(letter, n)| role(letter, key(n), &[])).to_vec());
+        assert_eq!(*listing.leads(), BTreeSet::from([key(2)]));
+        let active = [AUTHOR, 2, 3].map(key);
+        assert_eq!(*listing.active(), BTreeSet::from(active));
+    }
+
+    /// MNT-1: a malformed tag is inactive, and the others of the event stand.
+    #[test]
+    fn a_malformed_tag_spoils_nothing_else() {
+        let tags = vec![
+            tag(["m"]),
+            tag(["m", "not a key"]),
+            role("m", key(2), &["soon"]),
+            role("m", key(3), &[]),
+        ];
+        assert_eq!(others(tags), [3]);
+    }
+
+    /// MNT-2
+    #[test]
+    fn any_role_tag_silences_the_legacy_tag() {
+        for letter in ["M", "m", "o"] {
+            let tags = vec![maintainers(&[key(2)]), role(letter, key(3), &["1", "2"])];
+            let none: [u8; 0] = [];
+            assert_eq!(others(tags), none, "{letter}");
+        }
+        assert_eq!(others(vec![maintainers(&[key(2)])]), [2]);
+    }
+
+    /// MNT-3
+    #[test]
+    fn one_active_tag_of_several_is_enough() {
+        let tags = [
+            role("m", key(2), &["1", "2"]),
+            role("M", key(2), &[]),
+            role("o", key(2), &["1"]),
+            role("m", key(2), &["soon"]),
+        ];
+        for turn in 0..tags.len() {
+            let mut tags = tags.to_vec();
+            tags.rotate_left(turn);
+            assert_eq!(others(tags), [2]);
+        }
+    }
+
+    /// MNT-4
+    #[test]
+    fn an_author_is_active_until_they_left() {
+        assert!(
+            is_author_active(vec![role("m", key(2), &[])]),
+            "not mentioned"
+        );
+        assert!(is_author_active(vec![role("m", key(AUTHOR), &["1"])]));
+        for left in [
+            role("m", key(AUTHOR), &["1", "2"]),
+            role("M", key(AUTHOR), &["1", "defer"]),
+            role("m", key(AUTHOR), &["soon"]),
+            role("o", key(AUTHOR), &[]),
+        ] {
+            assert!(!is_author_active(vec![left.clone()]), "{left:?}");
+        }
+    }
+
+    /// MNT-5
+    #[test]
+    fn of_the_legacy_tag_the_first_counts_and_u_does_nothing() {
+        let tags = vec![
+            tag(["u", &key(9).to_hex()]),
+            tag([
+                "maintainers".to_owned(),
+                key(2).to_hex(),
+                "junk".to_owned(),
+                key(3).to_hex(),
+            ]),
+            maintainers(&[key(4)]),
+        ];
+        assert_eq!(others(tags.clone()), [2, 3]);
+        assert!(is_author_active(tags));
+    }
+
+    /// MNT-10
+    #[test]
+    fn long_lists_are_read_up_to_their_bound() {
+        let many: Vec<_> = (2..=180).map(key).collect();
+        assert_eq!(others(vec![maintainers(&many)]).len(), LISTED_KEYS_MAX);
+        let mut roles: Vec<_> = many.iter().map(|key| role("m", *key, &[])).collect();
+        assert_eq!(others(roles.clone()).len(), LISTED_KEYS_MAX);
+        roles.push(role("m", key(AUTHOR), &["1", "2"]));
+        assert!(!is_author_active(roles), "left, however long the list");
+        let boundaries = vec!["1"; BOUNDARIES_MAX + 1];
+        assert!(others(vec![role("m", key(2), &boundaries)]).is_empty());
+        assert_eq!(others(vec![role("m", key(2), &boundaries[2..])]), [2]);
+    }
+
+    /// KIND-4
+    #[test]
+    fn addresses_may_be_spread_over_several_tags() {
+        let tags = vec![
+            tag(["d", "one"]),
+            tag(["d", "two"]),
+            tag(["clone", "https://a", "https://b"]),
+            tag(["relays", "wss://a"]),
+            tag(["clone", "https://a", "https://c"]),
+            tag(["relays"]),
+            tag(["relays", "wss://b", "wss://a"]),
+        ];
+        let event = event(key(AUTHOR), kind::ANNOUNCEMENT, NOW, tags);
+        let announcement = Announcement::parse(event).expect("an announcement");
+        assert_eq!(announcement.identifier().as_str(), "one");
+        assert_eq!(
+            announcement.clone_urls(),
+            ["https://a", "https://b", "https://c"]
+        );
+        assert_eq!(announcement.relays(), ["wss://a", "wss://b"]);
+    }
+
+    /// NAME-3: cases, 84.
+    #[test]
+    fn an_identifier_that_is_none_makes_no_announcement() {
+        let parse = |kind, tags| Announcement::parse(event(key(AUTHOR), kind, NOW, tags)).err();
+        let error = parse(kind::ANNOUNCEMENT, vec![tag(["d"])]);
+        assert_eq!(error, Some(AnnouncementError::NoIdentifier));
+        for bad in ["", ".", "..", "a/b", "a\0b"] {
+            let error = parse(kind::ANNOUNCEMENT, vec![tag(["d", bad])]);
+            assert!(
+                matches!(error, Some(AnnouncementError::Identifier(_))),
+                "{bad:?}"
+            );
+        }
+        let error = parse(kind::STATE, vec![tag(["d", "x"])]);
+        assert_eq!(error, Some(AnnouncementError::Kind(kind::STATE)));
+    }
 }

@@ -110,3 +110,69 @@ impl Proposal {
         RefName::proposal(&self.id())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::project::{RawTag, event, tag};
+    use crate::testing::{NOW, key, oid};
+
+    const ONE: &str = "0101010101010101010101010101010101010101";
+
+    fn parse(kind: u16, tags: Vec<RawTag>) -> Result<Proposal, ProposalError> {
+        Proposal::parse(event(key(9), kind, NOW, tags))
+    }
+
+    /// PR-1
+    #[test]
+    fn a_proposal_needs_a_commit() {
+        for kind in [kind::PULL_REQUEST, kind::PULL_REQUEST_UPDATE] {
+            let named = parse(kind, vec![tag(["c", ONE])]).expect("a proposal");
+            assert_eq!(named.tip(), Tip::Commit(oid(1)));
+            assert_eq!(named.ref_name().proposal_event(), Some(named.id()));
+            let error = parse(kind, vec![]).expect_err("no c").to_string();
+            assert!(error.starts_with("PR event ") && error.ends_with(" has no 'c' tag"));
+        }
+        let patch = parse(kind::PATCH, vec![tag(["c", ONE])]);
+        assert_eq!(patch.err(), Some(ProposalError::Kind(kind::PATCH)));
+    }
+
+    /// KIND-3
+    #[test]
+    fn a_commit_that_cannot_exist_is_never_satisfied() {
+        for value in [&"1".repeat(64), &"0".repeat(40), "abc123", ""] {
+            let proposal = parse(kind::PULL_REQUEST, vec![tag(["c", value])]);
+            let tip = proposal.expect("a proposal").tip();
+            assert_eq!(tip, Tip::Unsatisfiable, "{value:?}");
+        }
+    }
+
+    /// PR-2: each `a` counts, with its own identifier.
+    #[test]
+    fn every_named_repository_is_a_target() {
+        let a = |owner: u8, d: &str| format!("30617:{}:{d}", key(owner).to_hex());
+        let addresses = [
+            a(1, "one"),
+            a(2, "two:with:colons"),
+            a(1, "one"),
+            a(3, ".."),
+            a(1, "").replace("30617", "30618"),
+            "30617:junk:one".to_owned(),
+        ];
+        let tags = addresses.map(|address| tag(["a".to_owned(), address]));
+        let tags = [tag(["c", ONE])].into_iter().chain(tags).collect();
+        let proposal = parse(kind::PULL_REQUEST, tags).expect("a proposal");
+        let targets: Vec<_> = proposal.targets().iter().map(Coordinate::address).collect();
+        assert_eq!(targets, [a(1, "one"), a(2, "two:with:colons")]);
+    }
+
+    /// REL-6
+    #[test]
+    fn only_so_many_targets_are_read() {
+        let names = (0..200).map(|n| format!("30617:{}:r{n}", key(1).to_hex()));
+        let tags = names.map(|address| tag(["a".to_owned(), address]));
+        let tags = [tag(["c", ONE])].into_iter().chain(tags).collect();
+        let proposal = parse(kind::PULL_REQUEST, tags).expect("a proposal");
+        assert_eq!(proposal.targets().len(), crate::lifecycle::REFERENCES_MAX);
+    }
+}

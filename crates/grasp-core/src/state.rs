@@ -155,17 +155,162 @@ fn read_head(value: &str) -> Option<RefName> {
     (name.space() == RefSpace::Branch).then_some(name)
 }
 
-/// A folder of one name sorts before what is in it, though not always next to it (`a`, `a-b`, `a/b`).
+/// With `/` before every other byte a folder is followed by what is in it (`a`, `a/b`, `a-b`), so
+/// neighbours tell, and a hostile list of deep names costs no more than sorting it.
 fn find_conflict<V>(declared: &BTreeMap<RefName, V>) -> Option<(RefName, RefName)> {
-    declared.keys().find_map(|name| {
-        let folders = name
-            .as_str()
-            .match_indices('/')
-            .skip(2)
-            .map(|(at, _)| &name.as_str()[..at]);
-        folders
-            .filter_map(|folder| folder.parse().ok())
-            .find(|folder| declared.contains_key(folder))
-            .map(|folder| (folder, name.clone()))
-    })
+    let folders_first = |name: &RefName| -> Vec<u8> {
+        let bytes = name.as_str().bytes();
+        bytes.map(|b| if b == b'/' { 0 } else { b }).collect()
+    };
+    let mut names: Vec<&RefName> = declared.keys().collect();
+    names.sort_by_cached_key(|name| folders_first(name));
+    let mut neighbours = names.windows(2);
+    neighbours
+        .find(|pair| pair[0].conflicts_with(pair[1]))
+        .map(|pair| (pair[0].clone(), pair[1].clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::project::{RawTag, event, refname, state, tag};
+    use crate::testing::{NOW, key, oid};
+
+    const ONE: &str = "0101010101010101010101010101010101010101";
+    const TWO: &str = "0202020202020202020202020202020202020202";
+
+    fn parse(tags: Vec<RawTag>) -> Result<StateEvent, StateError> {
+        let tags = [tag(["d", "project"])].into_iter().chain(tags).collect();
+        StateEvent::parse(event(key(1), kind::STATE, NOW, tags))
+    }
+
+    /// KIND-2: cases, 19.
+    #[test]
+    fn branches_and_tags_are_declared_and_nothing_else() {
+        let state = state(
+            key(1),
+            NOW,
+            &[
+                ("HEAD", "ref: refs/heads/main"),
+                ("refs/heads/main", ONE),
+                ("refs/heads/alias", "ref: refs/heads/main"),
+                ("refs/tags/v1", TWO),
+                ("refs/tags/v1^{}", ONE),
+                ("refs/nostr/x", ONE),
+                ("refs/notes/commits", ONE),
+                ("refs/remotes/origin/main", ONE),
+                ("name", "refs/heads/x"),
+            ],
+        );
+        let declared = [("refs/heads/main", 1), ("refs/tags/v1", 2)];
+        let declared = declared.map(|(name, n)| (refname(name), oid(n)));
+        assert_eq!(*state.refs(), BTreeMap::from(declared));
+        assert!(state.unsatisfiable().is_empty());
+        assert_eq!(state.oids(), BTreeSet::from([oid(1), oid(2)]));
+    }
+
+    /// KIND-2
+    #[test]
+    fn what_follows_the_object_name_is_ignored() {
+        let parents = tag(["refs/heads/main", ONE, "0202020", "0303030"]);
+        let state = parse(vec![parents]).expect("a state");
+        assert_eq!(state.refs()[&refname("refs/heads/main")], oid(1));
+    }
+
+    /// KIND-2, REF-4
+    #[test]
+    fn head_is_a_branch_with_or_without_prefix() {
+        let head = |value: &str| {
+            let state = state(key(1), NOW, &[("HEAD", value)]);
+            state.head().map(ToString::to_string)
+        };
+        for main in ["ref: refs/heads/main", "refs/heads/main"] {
+            assert_eq!(head(main).as_deref(), Some("refs/heads/main"));
+        }
+        for none in ["main", "ref: refs/tags/v1", "ref: refs/heads/a..b", ONE, ""] {
+            assert_eq!(head(none), None, "{none:?}");
+        }
+    }
+
+    /// KIND-3
+    #[test]
+    fn an_illegal_name_a_second_value_or_a_conflict_is_refused() {
+        for bad in [
+            "refs/heads/a..b",
+            "refs/heads/",
+            "refs/tags/a b",
+            "refs/heads/x.lock",
+        ] {
+            let refused = parse(vec![tag([bad, ONE])]).expect_err("illegal");
+            assert_eq!(refused, StateError::RefName(bad.to_owned()));
+        }
+        let twice = |a, b| parse(vec![tag(["refs/heads/a", a]), tag(["refs/heads/a", b])]);
+        assert!(twice(ONE, ONE).is_ok());
+        assert_eq!(
+            twice(ONE, TWO).err(),
+            Some(StateError::Twice(refname("refs/heads/a")))
+        );
+        assert!(twice(ONE, "junk").is_err());
+
+        let both = |a: &str, b: &str| parse(vec![tag([a, ONE]), tag([b, ONE])]);
+        assert!(both("refs/heads/a", "refs/heads/ab").is_ok());
+        assert!(both("refs/heads/a/b", "refs/tags/a").is_ok());
+        assert!(matches!(
+            both("refs/heads/a/b", "refs/heads/a"),
+            Err(StateError::Conflict(..))
+        ));
+    }
+
+    /// KIND-3: other names may sort between a folder and what is in it.
+    #[test]
+    fn a_conflict_is_found_among_neighbours_in_spelling() {
+        let names = [
+            "refs/heads/a",
+            "refs/heads/a-b",
+            "refs/heads/a.c",
+            "refs/heads/a/b/c",
+        ];
+        let tags: Vec<_> = names.iter().map(|name| tag([*name, ONE])).collect();
+        let conflict = StateError::Conflict(refname("refs/heads/a"), refname("refs/heads/a/b/c"));
+        assert_eq!(parse(tags.clone()).err(), Some(conflict));
+        assert!(parse(tags[1..].to_vec()).is_ok());
+    }
+
+    /// KIND-3: cases, 18.
+    #[test]
+    fn a_value_that_no_object_has_makes_the_ref_unsatisfiable() {
+        let sha256 = "1".repeat(64);
+        let zero = "0".repeat(40);
+        for value in ["abc123", "", &zero, &sha256, &ONE.replace('1', "g"), "HEAD"] {
+            let state = state(
+                key(1),
+                NOW,
+                &[("refs/heads/x", value), ("refs/heads/y", ONE)],
+            );
+            let unsatisfiable = BTreeSet::from([refname("refs/heads/x")]);
+            assert_eq!(*state.unsatisfiable(), unsatisfiable, "{value:?}");
+            assert_eq!(state.refs().len(), 1);
+        }
+        let bare = parse(vec![tag(["refs/heads/x"])]).expect("a state");
+        assert_eq!(bare.unsatisfiable().len(), 1);
+    }
+
+    /// KIND-6
+    #[test]
+    fn a_state_without_refs_declares_an_empty_repository() {
+        assert!(state(key(1), NOW, &[("HEAD", "ref: refs/heads/main")]).is_empty());
+        assert!(!state(key(1), NOW, &[("refs/heads/main", "abc123")]).is_empty());
+    }
+
+    /// KIND-4
+    #[test]
+    fn of_several_identifiers_the_first_counts() {
+        let state = parse(vec![tag(["d", "other"])]).expect("a state");
+        assert_eq!(state.identifier().as_str(), "project");
+        let event = event(key(1), kind::STATE, NOW, vec![]);
+        assert_eq!(
+            StateEvent::parse(event).err(),
+            Some(StateError::NoIdentifier)
+        );
+    }
 }
