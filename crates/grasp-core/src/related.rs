@@ -113,3 +113,63 @@ pub struct RelatedFacts {
     /// maintainer, or author of a served anchor or reply (EV-2).
     pub participates: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{draft, key};
+
+    fn id(n: u8) -> String {
+        EventId::from_byte_array([n; 32]).to_hex()
+    }
+
+    /// REL-1
+    #[test]
+    fn references_are_read_from_five_tags() {
+        let address = |d: &str| format!("30617:{}:{d}", key(1).to_hex());
+        let event = draft(1111, key(2))
+            .tag(["e", &id(1), "wss://hint", "root"])
+            .tag(["E", &id(2)])
+            .tag(["q", &id(3)])
+            .tag(["a", &address("a")])
+            .tag(["A", &address("b:c")])
+            .tag(["q", &address("d")])
+            .tag(["a", &format!("10317:{}", key(1).to_hex())])
+            .tag(["p", &id(4)])
+            .event();
+        let references = References::of(&event);
+        let events: Vec<String> = references.events.iter().map(EventId::to_hex).collect();
+        assert_eq!(events, [id(1), id(2), id(3)]);
+        let list = format!("10317:{}:", key(1).to_hex());
+        assert_eq!(
+            references.addresses,
+            [address("a"), address("b:c"), address("d"), list]
+        );
+    }
+
+    /// REL-6, case 82
+    #[test]
+    fn only_the_first_fifty_count() {
+        let event = (0..60)
+            .fold(draft(1111, key(2)), |event, n| event.tag(["e", &id(n)]))
+            .event();
+        assert_eq!(References::of(&event).len(), REFERENCES_MAX);
+    }
+
+    #[test]
+    fn what_names_nothing_is_no_reference() {
+        let upper = id(0xab).to_uppercase();
+        let event = draft(1111, key(2))
+            .tag(["e"])
+            .tag(["e", ""])
+            .tag(["e", "abc"])
+            .tag(["e", &upper])
+            .tag(["a", "30617:nobody:x"])
+            .tag(["a", &format!("1:{}:x", key(1).to_hex())])
+            .tag(["q", ":::"])
+            .tag(["e", &id(1)])
+            .tag(["E", &id(1)])
+            .event();
+        assert_eq!(References::of(&event).len(), 1);
+    }
+}

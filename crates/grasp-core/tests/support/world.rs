@@ -17,7 +17,7 @@ use grasp_core::proposal::Proposal;
 use grasp_core::purgatory::{expire, expire_upload};
 use grasp_core::refplan::winner;
 use grasp_core::related::{References, RelatedFacts, Relative};
-use grasp_core::settle::{applied, conclude, settle};
+use grasp_core::settle::{applied, conclude, dirtied, settle};
 use grasp_core::state::StateEvent;
 use grasp_core::view::{ObjectFacts, RepoView};
 use grasp_core::{EventId, PublicKey, Timestamp};
@@ -316,7 +316,14 @@ impl World {
     }
 
     fn apply(&mut self, batch: &Batch) {
-        self.view = applied(&self.view, batch, self.cx());
+        let after = applied(&self.view, batch, self.cx());
+        for unmarked in dirtied(&self.view, &after, self.cx()) {
+            assert!(
+                batch.contains(&unmarked),
+                "{unmarked:?} is not of the commit"
+            );
+        }
+        self.view = after;
         for change in batch {
             match change {
                 Change::Insert {
@@ -380,6 +387,24 @@ impl World {
             Batch::new(),
             "what is settled stays as it is"
         );
+        let ends = |stage: Stage, deadline: Option<Timestamp>| {
+            deadline.is_some() || matches!(stage, Stage::Served | Stage::Parked)
+        };
+        let mut states = self.view.states.values().flatten();
+        assert!(states.all(|entry| ends(entry.stage, entry.deadline)));
+        let mut proposals = self.view.proposals.values();
+        assert!(proposals.all(|entry| ends(entry.stage, entry.deadline)));
+        for versions in self.view.announcements.values() {
+            let served = versions.iter().any(|entry| entry.stage == Stage::Served);
+            for entry in versions {
+                let kept = entry.stage == Stage::Parked && !served;
+                assert!(ends(entry.stage, entry.deadline));
+                assert!(
+                    !kept || entry.deadline.is_some(),
+                    "ANN-3b ends with the served one"
+                );
+            }
+        }
         let at_most_one = |stages: Vec<Stage>| {
             stages
                 .iter()

@@ -1,0 +1,410 @@
+//! What a deletion request takes, and what it gives back (§11, as far as single scopes go).
+
+mod support;
+
+use grasp_core::PublicKey;
+use grasp_core::admission::{Answer, Rejection};
+use grasp_core::event::{VerifiedEvent, kind};
+use grasp_core::lifecycle::{Change, Stage, Standing};
+use grasp_core::refplan::{DesiredRefs, desired};
+use support::world::World;
+use support::{Draft, NOW, REPO, announcement, draft, key, oid, pull_request, state};
+
+const DAYS_90: u64 = 90 * 86_400;
+
+fn alice() -> PublicKey {
+    key(1)
+}
+
+fn bob() -> PublicKey {
+    key(2)
+}
+
+fn main_at(author: PublicKey, commit: u8, at: u64) -> VerifiedEvent {
+    state(author, &[("refs/heads/main", oid(commit))])
+        .at(at)
+        .event()
+}
+
+/// Alice's repository with two states, the newer served.
+struct Project {
+    world: World,
+    announced: VerifiedEvent,
+    old: VerifiedEvent,
+    new: VerifiedEvent,
+}
+
+fn project() -> Project {
+    let mut world = World::new();
+    let announced = announcement(alice()).event();
+    let old = main_at(alice(), 1, NOW - 50);
+    let new = main_at(alice(), 2, NOW - 40);
+    world.submit(&announced);
+    world.submit(&old);
+    world.receive(alice(), &[oid(1), oid(2)]);
+    world.submit(&new);
+    assert_eq!(world.winner_id(alice()), Some(new.id()));
+    Project {
+        world,
+        announced,
+        old,
+        new,
+    }
+}
+
+fn deletion(author: PublicKey) -> Draft {
+    draft(kind::DELETION, author).at(NOW)
+}
+
+fn of_events(author: PublicKey, events: &[&VerifiedEvent]) -> VerifiedEvent {
+    events
+        .iter()
+        .fold(deletion(author), |request, event| {
+            request.tag(["e".to_owned(), event.id().to_hex(), "wss://hint".to_owned()])
+        })
+        .event()
+}
+
+fn of_address(author: PublicKey, event: &VerifiedEvent) -> VerifiedEvent {
+    let address = event.address().expect("addressable");
+    deletion(author).tag(["a".to_owned(), address]).event()
+}
+
+/// DEL-1, case 51
+#[test]
+fn an_author_s_request_takes_the_event_and_is_served_itself() {
+    let Project { mut world, .. } = project();
+    let issue = draft(kind::ISSUE, bob())
+        .tag(["a".to_owned(), format!("30617:{}:{REPO}", alice().to_hex())])
+        .event();
+    assert_eq!(world.submit(&issue), Answer::Stored);
+    let request = of_events(bob(), &[&issue]);
+    assert_eq!(world.submit(&request), Answer::Stored);
+    assert_eq!(world.stage(&issue.id()), Some(Stage::Held));
+    assert_eq!(world.stage(&request.id()), Some(Stage::Served));
+    assert_eq!(world.standings[&request.id()], Standing::Bare);
+}
+
+/// DEL-1, case 51: refused as a whole.
+#[test]
+fn one_foreign_event_refuses_the_whole_request() {
+    let Project {
+        mut world,
+        new,
+        announced,
+        ..
+    } = project();
+    let issue = draft(kind::ISSUE, bob())
+        .tag(["a".to_owned(), announced.address().expect("an address")])
+        .event();
+    world.submit(&issue);
+    let request = of_events(bob(), &[&issue, &new]);
+    assert_eq!(world.submit(&request), Rejection::ForeignDeletion.into());
+    assert_eq!(world.stage(&issue.id()), Some(Stage::Served));
+    assert_eq!(world.stage(&new.id()), Some(Stage::Served));
+    assert!(world.gates.is_empty());
+}
+
+/// DEL-1, case 54
+#[test]
+fn a_request_that_names_nothing_of_its_author_removes_nothing() {
+    let Project {
+        mut world,
+        announced,
+        ..
+    } = project();
+    let before = world.visible();
+    for request in [
+        deletion(bob()).event(),
+        deletion(bob()).tag(["e", ""]).tag(["e"]).event(),
+        deletion(bob()).tag(["a", ""]).event(),
+        of_address(bob(), &announced),
+        deletion(alice()).tag(["a", "30617::"]).event(),
+    ] {
+        assert_eq!(world.submit(&request), Answer::Stored);
+    }
+    assert!(world.visible().is_superset(&before));
+    assert!(world.gates.is_empty() && world.address_gates.is_empty());
+}
+
+/// DEL-1
+#[test]
+fn an_unknown_event_is_gated_in_advance_for_its_author_alone() {
+    let Project { mut world, .. } = project();
+    let coming = main_at(alice(), 2, NOW - 10);
+    world.submit(&of_events(bob(), &[&coming]));
+    assert_eq!(world.submit(&coming), Answer::Stored, "not Bob's to delete");
+    let next = main_at(alice(), 2, NOW - 5);
+    world.submit(&of_events(alice(), &[&next]));
+    assert_eq!(world.submit(&next), Rejection::Deleted.into());
+    assert_eq!(world.sync(&next), Rejection::Deleted.into(), "case 52");
+}
+
+/// DEL-1
+#[test]
+fn more_targets_than_the_limit_are_refused() {
+    let Project { mut world, .. } = project();
+    let name = |request: Draft, n: u64| request.tag(["e".to_owned(), format!("{n:064x}")]);
+    let most = (0..2048).fold(deletion(alice()), name);
+    let more = (0..2049).fold(deletion(alice()), name);
+    assert_eq!(
+        world.submit(&more.event()),
+        Rejection::TooManyTargets.into()
+    );
+    assert_eq!(world.submit(&most.event()), Answer::Stored);
+}
+
+/// DEL-2, REF-1
+#[test]
+fn deleting_the_winner_brings_back_the_state_before_it() {
+    let Project {
+        mut world,
+        old,
+        new,
+        announced,
+    } = project();
+    assert_eq!(world.submit(&of_events(alice(), &[&new])), Answer::Stored);
+    assert_eq!(world.stage(&new.id()), Some(Stage::Held));
+    assert_eq!(world.deadline(&new.id()), Some(NOW + DAYS_90));
+    assert_eq!(world.stage(&old.id()), Some(Stage::Served));
+    assert_eq!(world.deadline(&old.id()), None);
+    assert_eq!(world.winner_id(alice()), Some(old.id()));
+    assert!(world.is_dirty(&world.view.repository(alice())));
+    assert_eq!(world.stage(&announced.id()), Some(Stage::Served));
+    assert_eq!(world.submit(&new), Rejection::Deleted.into(), "case 52");
+}
+
+/// DEL-2: a deleted version is no rollback target.
+#[test]
+fn deleting_both_states_at_once_brings_neither_back() {
+    let Project {
+        mut world,
+        old,
+        new,
+        announced,
+    } = project();
+    world.submit(&of_events(alice(), &[&old, &new]));
+    assert_eq!(world.stage(&old.id()), Some(Stage::Held));
+    assert_eq!(world.winner_id(alice()), None);
+    assert_eq!(world.stage(&announced.id()), Some(Stage::Waiting));
+    assert_eq!(world.deadline(&announced.id()), Some(NOW + 1800));
+    let repository = world.view.repository(alice());
+    let shown = desired(&repository, &world.view, &world.policy);
+    assert!(shown.exists);
+    assert_eq!(shown.refs, DesiredRefs::Empty);
+    assert!(world.is_dirty(&repository));
+}
+
+/// DEL-2: another maintainer's state takes over.
+#[test]
+fn without_a_state_of_its_own_the_repository_follows_the_other_maintainers() {
+    let Project {
+        mut world,
+        old,
+        new,
+        ..
+    } = project();
+    world.submit(
+        &announcement(alice())
+            .maintainers(&[bob()])
+            .at(NOW - 30)
+            .event(),
+    );
+    world.submit(&announcement(bob()).maintainers(&[alice()]).event());
+    let bobs = main_at(bob(), 1, NOW - 60);
+    world.submit(&bobs);
+    world.submit(&of_events(alice(), &[&old, &new]));
+    assert_eq!(world.winner_id(alice()), Some(bobs.id()));
+}
+
+/// DEL-3
+#[test]
+fn deleting_an_announcement_brings_back_its_previous_version() {
+    let Project {
+        mut world,
+        announced,
+        new,
+        ..
+    } = project();
+    let renamed = announcement(alice())
+        .tag(["name", "other"])
+        .at(NOW - 10)
+        .event();
+    world.submit(&renamed);
+    assert_eq!(world.stage(&announced.id()), Some(Stage::Superseded));
+    world.submit(&of_events(alice(), &[&renamed]));
+    assert_eq!(world.stage(&renamed.id()), Some(Stage::Held));
+    assert_eq!(world.stage(&announced.id()), Some(Stage::Served));
+    assert_eq!(world.winner_id(alice()), Some(new.id()));
+}
+
+/// DEL-3: a key that was dropped does not return with the old version.
+#[test]
+fn no_authority_comes_back_with_an_old_version() {
+    let Project { mut world, .. } = project();
+    world.submit(
+        &announcement(alice())
+            .maintainers(&[bob()])
+            .at(NOW - 30)
+            .event(),
+    );
+    world.submit(&announcement(bob()).maintainers(&[alice()]).event());
+    let without = announcement(alice()).at(NOW - 20).event();
+    world.submit(&without);
+    world.submit(&of_events(alice(), &[&without]));
+    let bobs = main_at(bob(), 1, NOW);
+    world.submit(&bobs);
+    world.receive(bob(), &[oid(1)]);
+    assert_eq!(world.winner_id(bob()), Some(bobs.id()));
+    assert_ne!(world.winner_id(alice()), Some(bobs.id()));
+}
+
+/// DEL-3: without a version before it the repository goes, what depends on it stays.
+#[test]
+fn deleting_the_only_announcement_takes_the_repository_and_leaves_the_state() {
+    let Project {
+        mut world,
+        announced,
+        new,
+        ..
+    } = project();
+    world.submit(&of_events(alice(), &[&announced]));
+    assert_eq!(world.stage(&announced.id()), Some(Stage::Held));
+    assert_eq!(world.stage(&new.id()), Some(Stage::Served));
+    let repository = world.view.repository(alice());
+    assert!(world.is_dirty(&repository));
+    assert!(!desired(&repository, &world.view, &world.policy).exists);
+}
+
+/// The state that outlived its repository is no evidence of data in a new one.
+#[test]
+fn announcing_again_after_a_deletion_waits_for_data() {
+    let Project {
+        mut world,
+        announced,
+        ..
+    } = project();
+    world.submit(&of_events(alice(), &[&announced]));
+    world.facts = grasp_core::view::ObjectFacts::none();
+    let again = announcement(alice()).at(NOW + 1).event();
+    assert_eq!(world.submit(&again), Answer::Purgatory);
+    world.receive(alice(), &[oid(2)]);
+    assert_eq!(world.stage(&again.id()), Some(Stage::Served));
+}
+
+/// DEL-1, PUR-10
+#[test]
+fn deleting_an_address_takes_all_versions_up_to_the_request() {
+    let Project {
+        mut world,
+        announced,
+        new,
+        ..
+    } = project();
+    let renamed = announcement(alice())
+        .tag(["name", "other"])
+        .at(NOW - 10)
+        .event();
+    world.submit(&renamed);
+    world.submit(&of_address(alice(), &announced));
+    assert_eq!(world.stage(&announced.id()), Some(Stage::Held));
+    assert_eq!(world.stage(&renamed.id()), Some(Stage::Held));
+    assert_eq!(
+        world.stage(&new.id()),
+        Some(Stage::Held),
+        "nothing announces it"
+    );
+    assert!(world.is_dirty(&world.view.repository(alice())));
+    assert_eq!(world.submit(&renamed), Rejection::Deleted.into());
+    assert_eq!(
+        world.submit(&announcement(alice()).at(NOW + 1).event()),
+        Answer::Purgatory,
+        "what is newer than the request is not gated"
+    );
+}
+
+/// DEL-1
+#[test]
+fn a_version_newer_than_the_request_stays() {
+    let Project {
+        mut world,
+        announced,
+        ..
+    } = project();
+    let newer = announcement(alice())
+        .tag(["name", "new"])
+        .at(NOW + 10)
+        .event();
+    world.submit(&newer);
+    world.submit(&of_address(alice(), &announced));
+    assert_eq!(world.stage(&newer.id()), Some(Stage::Served));
+    assert_eq!(world.stage(&announced.id()), Some(Stage::Held));
+}
+
+/// DEL-2, PUR-10
+#[test]
+fn deleting_all_states_by_address_sends_the_announcement_back() {
+    let Project {
+        mut world,
+        new,
+        announced,
+        ..
+    } = project();
+    world.submit(&of_address(alice(), &new));
+    assert_eq!(world.winner_id(alice()), None);
+    assert_eq!(world.stage(&announced.id()), Some(Stage::Waiting));
+}
+
+/// PUR-10
+#[test]
+fn what_waits_is_removed_for_good() {
+    let mut world = World::new();
+    let announced = announcement(alice()).event();
+    let signed = main_at(alice(), 1, NOW - 10);
+    world.submit(&announced);
+    world.submit(&signed);
+    world.submit(&of_events(alice(), &[&signed]));
+    assert_eq!(world.stage(&signed.id()), None);
+    assert_eq!(world.stage(&announced.id()), Some(Stage::Waiting));
+    world.submit(&of_address(alice(), &announced));
+    assert_eq!(world.stage(&announced.id()), None);
+    assert!(world.is_dirty(&world.view.repository(alice())));
+}
+
+/// PUR-10: of a scope in purgatory the states go with it.
+#[test]
+fn deleting_a_waiting_scope_takes_its_waiting_states() {
+    let mut world = World::new();
+    let announced = announcement(alice()).event();
+    let signed = main_at(alice(), 1, NOW - 10);
+    world.submit(&announced);
+    world.submit(&signed);
+    world.submit(&of_address(alice(), &announced));
+    assert_eq!(world.stage(&signed.id()), None);
+}
+
+/// REF-3
+#[test]
+fn a_deleted_pull_request_loses_its_ref() {
+    let Project { mut world, .. } = project();
+    let request = pull_request(bob(), alice(), oid(1)).event();
+    assert_eq!(world.submit(&request), Answer::Stored);
+    world.submit(&of_events(bob(), &[&request]));
+    assert_eq!(world.stage(&request.id()), Some(Stage::Held));
+    assert!(world.is_dirty(&world.view.repository(alice())));
+    let moves = world
+        .batch
+        .iter()
+        .filter(|change| matches!(change, Change::Move { event, .. } if *event == request.id()));
+    assert_eq!(moves.count(), 1);
+}
+
+/// NIP-09: a deletion of a deletion has no effect.
+#[test]
+fn a_deletion_request_cannot_be_deleted() {
+    let Project { mut world, old, .. } = project();
+    let first = of_events(alice(), &[&old]);
+    world.submit(&first);
+    assert_eq!(world.submit(&of_events(alice(), &[&first])), Answer::Stored);
+    assert_eq!(world.stage(&first.id()), Some(Stage::Served));
+}
