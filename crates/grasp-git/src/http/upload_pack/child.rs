@@ -20,7 +20,7 @@ use crate::child::{self, GroupChild};
 use crate::http::ProtocolVersion;
 
 /// What upload-pack is told on its command line, above the repository's own configuration. Any object
-/// that is there may be asked for (GIT-2), and a clone keeps one core busy at most.
+/// that is there may be asked for (GIT-2).
 const OPTIONS: &[&str] = &[
     "uploadpack.allowFilter=true",
     "uploadpack.allowAnySHA1InWant=true",
@@ -28,7 +28,6 @@ const OPTIONS: &[&str] = &[
     "uploadpack.allowReachableSHA1InWant=true",
     "lsrefs.unborn=advertise",
     "transfer.advertiseSID=false",
-    "pack.threads=1",
 ];
 
 /// One read from a pipe: what a pipe holds.
