@@ -29,6 +29,9 @@ const V2_CAPABILITIES: [&str; 4] = [
     "object-format=sha1",
 ];
 
+/// What a line takes, roughly: enough not to grow the answer many times.
+const LINE_GUESS: usize = 80;
+
 /// The whole body of `info/refs`, from the service line to the last flush, listing every ref. `haves`
 /// are tips of other repositories that a push may build on (GIT-4a); only pushes see them. Depends
 /// on nothing but its arguments: one answer serves all requests of the same snapshot.
@@ -50,7 +53,7 @@ pub fn advertise_some(
     haves: &[Oid],
     listed: impl Fn(&RefName) -> bool,
 ) -> Bytes {
-    let mut out = Vec::new();
+    let mut out = Vec::with_capacity(LINE_GUESS * (8 + refs.refs.len()));
     pktline::line(&mut out, format_args!("# service={service}"));
     pktline::flush(&mut out);
     match (service, version) {

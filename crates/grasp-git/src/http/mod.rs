@@ -17,12 +17,24 @@ mod v2;
 
 use std::fmt;
 
+use bytes::Bytes;
+
+use crate::pktline;
+
 pub use advertise::{advertise, advertise_some};
 pub use git_version::{GIT_MIN, GitVersion, GitVersionError, require_git};
 pub use upload_pack::{Answer, Fetches, UploadConfig, UploadRepo, WireError, upload_pack};
 
 /// What we call ourselves to git clients.
 pub const AGENT: &str = concat!("ngit-grasp/", env!("CARGO_PKG_VERSION"));
+
+/// The body that tells a client's git why it gets no answer, for a request that is not even looked at
+/// (GIT-13). Sent with status 200: git prints nothing of other answers.
+pub fn error_body(message: &str) -> Bytes {
+    let mut out = Vec::new();
+    pktline::error(&mut out, message);
+    out.into()
+}
 
 /// The two services of smart HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -114,6 +126,15 @@ impl ProtocolVersion {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// GIT-13
+    #[test]
+    fn a_request_that_must_wait_is_told_so() {
+        assert_eq!(
+            error_body("repository is being brought in line, try again"),
+            b"0036ERR repository is being brought in line, try again"[..]
+        );
+    }
 
     /// cases 3
     #[test]
