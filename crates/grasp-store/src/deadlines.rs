@@ -9,7 +9,7 @@ use nostr::key::PublicKey;
 use nostr::types::Timestamp;
 
 use crate::error::StoreError;
-use crate::keys::{Key, Sequence, read_sequence, sequence_key};
+use crate::keys::{Key, LongKey, Sequence, read_sequence, sequence_key};
 use crate::memory;
 use crate::record::Record;
 use crate::uploads;
@@ -55,8 +55,8 @@ pub(crate) fn event_key(at: Timestamp, sequence: Sequence) -> Key {
     ])
 }
 
-pub(crate) fn upload_key(at: Timestamp, upload: &[u8]) -> Key {
-    Key::new(&[&at.as_secs().to_be_bytes(), &[UPLOAD], upload])
+pub(crate) fn upload_key(at: Timestamp, upload: &[u8]) -> LongKey {
+    LongKey::new(&[&at.as_secs().to_be_bytes(), &[UPLOAD], upload])
 }
 
 pub(crate) fn mark_key(at: Timestamp, mark: &[u8]) -> Key {

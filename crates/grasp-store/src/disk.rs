@@ -3,10 +3,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// An answer is good for so long.
-const FRESH: Duration = Duration::from_secs(1);
+/// An answer is good for so many milliseconds.
+const FRESH_MILLIS: u64 = 1000;
 
 /// Watches the free space of one folder's file system.
 #[derive(Debug)]
@@ -34,9 +34,8 @@ impl DiskFloor {
     pub(crate) fn is_below(&self) -> bool {
         let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         if now >= self.good_until.load(Ordering::Relaxed) {
-            let fresh = FRESH.as_millis() as u64;
             self.good_until
-                .store(now.saturating_add(fresh), Ordering::Relaxed);
+                .store(now.saturating_add(FRESH_MILLIS), Ordering::Relaxed);
             self.below.store(self.measure(), Ordering::Relaxed);
         }
         self.below.load(Ordering::Relaxed)

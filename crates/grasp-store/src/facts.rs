@@ -15,7 +15,6 @@ use nostr::types::Timestamp;
 
 use crate::error::StoreError;
 use crate::gather::History;
-use crate::lifecycle::read_pair;
 use crate::record::{Record, TagValue};
 use crate::view::{View, parse_address};
 
@@ -76,14 +75,6 @@ impl View<'_> {
         coordinates.extend(repositories(record));
         facts.targets.push(relative);
         Ok(())
-    }
-
-    /// Events and bytes that count against the budget of `root` (REL-6).
-    pub fn budget_of(&self, root: &EventId) -> Result<(u64, u64), StoreError> {
-        read_pair(
-            self.tables.budgets.get(self.reading, root.as_bytes())?,
-            "budgets",
-        )
     }
 
     /// The owners of the repositories, and whom their served announcements list.

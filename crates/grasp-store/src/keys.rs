@@ -17,8 +17,10 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 /// The number an event is stored under: rising, so that pages of the event table fill up.
 pub(crate) type Sequence = u64;
 
+/// Longest key without a repository in it.
+const SHORT: usize = 72;
 /// Longest key that we build; LMDB takes 511 bytes.
-const KEY_MAX: usize = 400;
+const LONG: usize = 400;
 /// Times beyond the year 36,812 are ordered as one second.
 const TIME_MAX: u64 = (1 << 40) - 1;
 /// Bytes of a time in a key.
@@ -31,15 +33,20 @@ pub(crate) type Suffix = [u8; TIE + 5];
 
 /// A key under construction, on the stack.
 #[derive(Clone)]
-pub(crate) struct Key {
-    bytes: [u8; KEY_MAX],
+pub(crate) struct KeyBytes<const MAX: usize> {
+    bytes: [u8; MAX],
     len: usize,
 }
 
-impl Key {
+/// A key without a repository in it.
+pub(crate) type Key = KeyBytes<SHORT>;
+/// A key with a repository in it.
+pub(crate) type LongKey = KeyBytes<LONG>;
+
+impl<const MAX: usize> KeyBytes<MAX> {
     pub(crate) fn new(parts: &[&[u8]]) -> Self {
         let mut key = Self {
-            bytes: [0; KEY_MAX],
+            bytes: [0; MAX],
             len: 0,
         };
         for part in parts {
@@ -59,7 +66,7 @@ impl Key {
     }
 }
 
-impl Deref for Key {
+impl<const MAX: usize> Deref for KeyBytes<MAX> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -88,7 +95,7 @@ pub(crate) fn time_key(seconds: u64) -> [u8; TIME] {
 }
 
 /// The time that a key stands for.
-pub(crate) fn read_time(bytes: &[u8; TIME]) -> u64 {
+pub(crate) fn read_time(bytes: [u8; TIME]) -> u64 {
     let inverted = bytes
         .iter()
         .fold(0, |number, byte| (number << 8) | u64::from(*byte));
@@ -105,12 +112,12 @@ pub(crate) fn suffix(created_at: u64, id: &[u8; 32], sequence: Sequence) -> Suff
 }
 
 /// A repository as bytes: no prefix of another's, since identifiers have no NUL.
-pub(crate) fn repository_key(repository: &RepoAddress) -> Key {
+pub(crate) fn repository_key(repository: &RepoAddress) -> LongKey {
     let (space, coordinate): (u8, _) = match repository {
         RepoAddress::Announced(coordinate) => (0, coordinate),
         RepoAddress::Proposals(coordinate) => (1, coordinate),
     };
-    Key::new(&[
+    LongKey::new(&[
         &[space],
         coordinate.owner.as_bytes(),
         coordinate.identifier.as_str().as_bytes(),
@@ -139,7 +146,7 @@ pub(crate) fn read_identifier(bytes: &[u8]) -> Option<(Identifier, &[u8])> {
 }
 
 /// The key of an upload record: repository, then event.
-pub(crate) fn upload_key(repository: &RepoAddress, event: &EventId) -> Key {
+pub(crate) fn upload_key(repository: &RepoAddress, event: &EventId) -> LongKey {
     repository_key(repository).with(event.as_bytes())
 }
 
@@ -231,8 +238,8 @@ mod tests {
         let id = |byte: u8| [byte; 32];
         assert!(suffix(2, &id(9), 1) < suffix(1, &id(0), 2));
         assert!(suffix(1, &id(0x0a), 2) < suffix(1, &id(0xf3), 1));
-        assert_eq!(read_time(&time_key(1_700_000_000)), 1_700_000_000);
-        assert_eq!(read_time(&time_key(u64::MAX)), TIME_MAX);
+        assert_eq!(read_time(time_key(1_700_000_000)), 1_700_000_000);
+        assert_eq!(read_time(time_key(u64::MAX)), TIME_MAX);
         assert_eq!(read_sequence(&suffix(7, &id(3), 77)), Some(77));
     }
 

@@ -11,8 +11,9 @@
 
 #![deny(unsafe_code)]
 
-#[cfg(any(test, feature = "conformance"))]
+#[cfg(feature = "conformance")]
 pub mod conformance;
+mod counters;
 mod deadlines;
 mod dirty;
 mod disk;
@@ -30,19 +31,17 @@ mod query;
 mod record;
 mod store;
 mod tables;
-#[cfg(test)]
-mod testing;
 mod uploads;
 mod version;
 mod view;
 mod writer;
 
+pub use counters::{StageStats, Stats};
 pub use deadlines::Due;
 pub use dirty::DirtySet;
 pub use error::{CommitError, EngineError, OpenError, StoreError};
 pub use gather::History;
-pub use query::{Budget, Cursor, Emit, QueryLimits, Row};
+pub use query::{Budget, Cursor, Emit, NegentropyItem, QueryLimits, Row};
 pub use store::{Committed, ServedEvent, Snapshot, Store, StoreConfig};
-pub use tables::{StageStats, Stats};
 pub use version::CommitVersion;
 pub use view::{StoredEvent, View};

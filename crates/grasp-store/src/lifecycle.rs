@@ -4,15 +4,14 @@
 //! in the same transaction, so no table can tell another story.
 
 use bytes::Bytes;
-use grasp_core::event::{VerifiedEvent, kind};
-use grasp_core::filter::Matchable;
+use grasp_core::event::VerifiedEvent;
 use grasp_core::lifecycle::{Change, Stage, Standing};
 use grasp_core::name::{Identifier, RepoAddress};
 use heed::PutFlags;
 use nostr::event::EventId;
-use nostr::key::PublicKey;
 use nostr::types::Timestamp;
 
+use crate::counters::Stats;
 use crate::deadlines;
 use crate::error::StoreError;
 use crate::index;
@@ -20,7 +19,7 @@ use crate::keys::{KeyedHash, Sequence, read_sequence, repository_key, sequence_k
 use crate::lmdb::Transaction;
 use crate::record::{self, Record};
 use crate::store::ServedEvent;
-use crate::tables::{StageStats, Stats, Tables};
+use crate::tables::Tables;
 use crate::version::CommitVersion;
 
 /// What a batch did, besides its rows.
@@ -355,85 +354,6 @@ impl<'a, 'env> Writing<'a, 'env> {
         self.count(record, place.stage, u64::saturating_sub)
     }
 
-    fn count(
-        &mut self,
-        record: &Record<'_>,
-        stage: Stage,
-        add: fn(u64, u64) -> u64,
-    ) -> Result<(), StoreError> {
-        let bytes = record.json().len() as u64;
-        let kind = record.kind();
-        let stats: &mut StageStats = self.stats.of_mut(stage);
-        stats.events = add(stats.events, 1);
-        stats.bytes = add(stats.bytes, bytes);
-        let class = match kind {
-            kind::ANNOUNCEMENT => Some(&mut stats.announcements),
-            kind::STATE => Some(&mut stats.states),
-            kind if kind::is_proposal(kind) => Some(&mut stats.proposals),
-            _ => None,
-        };
-        if let Some(class) = class {
-            *class = add(*class, 1);
-        }
-        match (stage, record.standing()) {
-            (Stage::Waiting, _) => {
-                let (announcements, others) = if kind == kind::ANNOUNCEMENT {
-                    (1, 0)
-                } else {
-                    (0, 1)
-                };
-                self.count_load(&record.public_key(), announcements, others, add)
-            }
-            (
-                Stage::Served,
-                Standing::Reply {
-                    root,
-                    counted: true,
-                },
-            ) => self.count_budget(&root, bytes, add),
-            _ => Ok(()),
-        }
-    }
-
-    fn count_load(
-        &mut self,
-        author: &PublicKey,
-        announcements: u64,
-        others: u64,
-        add: fn(u64, u64) -> u64,
-    ) -> Result<(), StoreError> {
-        let key = author.as_bytes();
-        let (a, b) = read_pair(self.tables.load.get(self.transaction, key)?, "load")?;
-        let pair = (add(a, announcements), add(b, others));
-        if pair == (0, 0) {
-            self.tables.load.delete(self.transaction, key)?;
-        } else {
-            self.tables
-                .load
-                .put(self.transaction, key, &pair_bytes(pair))?;
-        }
-        Ok(())
-    }
-
-    fn count_budget(
-        &mut self,
-        root: &EventId,
-        bytes: u64,
-        add: fn(u64, u64) -> u64,
-    ) -> Result<(), StoreError> {
-        let key = root.as_bytes();
-        let (a, b) = read_pair(self.tables.budgets.get(self.transaction, key)?, "budgets")?;
-        let pair = (add(a, 1), add(b, bytes));
-        if pair == (0, 0) {
-            self.tables.budgets.delete(self.transaction, key)?;
-        } else {
-            self.tables
-                .budgets
-                .put(self.transaction, key, &pair_bytes(pair))?;
-        }
-        Ok(())
-    }
-
     fn dirty(
         &mut self,
         repository: &RepoAddress,
@@ -464,22 +384,4 @@ impl<'a, 'env> Writing<'a, 'env> {
         }
         Ok(())
     }
-}
-
-/// Two counters of one row; no row is two zeros.
-pub(crate) fn read_pair(
-    bytes: Option<&[u8]>,
-    table: &'static str,
-) -> Result<(u64, u64), StoreError> {
-    let Some(bytes) = bytes else {
-        return Ok((0, 0));
-    };
-    let ([first, second], []) = bytes.as_chunks::<8>() else {
-        return Err(StoreError::Corrupt(table));
-    };
-    Ok((u64::from_be_bytes(*first), u64::from_be_bytes(*second)))
-}
-
-fn pair_bytes((first, second): (u64, u64)) -> [u8; 16] {
-    (u128::from(first) << 64 | u128::from(second)).to_be_bytes()
 }

@@ -41,7 +41,7 @@ impl ProposalRow {
         }
         out.extend(self.event.as_bytes());
         out.extend(self.author.as_bytes());
-        out.extend(self.commit.iter().flat_map(|oid| oid.as_bytes()));
+        out.extend(self.commit.iter().flat_map(Oid::as_bytes));
         out
     }
 }

@@ -88,7 +88,7 @@ pub(crate) fn encode(
     out.extend([0; 4]);
     let (standing, root) = standing_bytes(standing);
     out[STANDING] = standing;
-    out.extend(root.iter().flat_map(|root| root.as_bytes()));
+    out.extend(root.iter().flat_map(EventId::as_bytes));
     let start = out.len();
     for tag in event.tags() {
         if let (Some(letter), Some(value)) = (single_letter(&tag[0]), tag.get(1)) {
@@ -134,10 +134,10 @@ fn packed(value: &str) -> Option<[u8; 32]> {
 
 fn encode_length(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
-        out.push((number & 0x7f) as u8 | 0x80);
+        out.push(number.to_le_bytes()[0] | 0x80);
         number >>= 7;
     }
-    out.push(number as u8);
+    out.push(number.to_le_bytes()[0]);
 }
 
 fn decode_length(bytes: &mut &[u8]) -> Option<u64> {

@@ -12,6 +12,7 @@ use grasp_core::event::VerifiedEvent;
 use grasp_core::filter::Filter;
 use grasp_core::lifecycle::Batch;
 use grasp_core::name::RepoAddress;
+use nostr::types::Timestamp;
 use tokio::sync::{broadcast, mpsc};
 
 use crate::dirty::DirtySet;
@@ -20,14 +21,16 @@ use crate::error::{CommitError, OpenError, StoreError};
 use crate::format::Folder;
 use crate::keys::{KeyedHash, read_repository};
 use crate::lmdb::{self, Reading};
-use crate::query::{Budget, Cursor, Emit, QueryLimits, without_limit};
+use crate::query::{
+    Budget, Cursor, Emit, NegentropyItem, QueryLimits, gather_item, sealed, without_limit,
+};
 use crate::tables::Tables;
 use crate::version::CommitVersion;
 use crate::view::View;
 use crate::writer::{Decision, Member, Shared, Writer, lock};
 
 /// What an operator can set.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct StoreConfig {
     /// Address space reserved for the data file, halved until it fits; no disk is used by it.
     pub map_size: u64,
@@ -283,7 +286,7 @@ impl Store {
     }
 
     /// As [`View::count`], over several snapshots if it is long.
-    pub fn count(&self, filters: &[Filter], now: grasp_core::Timestamp) -> Result<u64, StoreError> {
+    pub fn count(&self, filters: &[Filter], now: Timestamp) -> Result<u64, StoreError> {
         let filters: Vec<_> = filters.iter().map(without_limit).collect();
         let mut count = 0;
         self.query(&filters, QueryLimits::unlimited(now), &mut |_| {
@@ -293,37 +296,26 @@ impl Store {
         Ok(count)
     }
 
-    /// The ids of all served events that match, as NIP-77 wants them: by time, then by id, rising.
-    /// `None` if there are more than `max`. Takes several snapshots if it is long.
+    /// As [`View::negentropy_items`], over several snapshots if it is long.
     pub fn negentropy_items(
         &self,
         filter: &Filter,
-        now: grasp_core::Timestamp,
+        now: Timestamp,
         max: usize,
-    ) -> Result<Option<Vec<(u64, [u8; 32])>>, StoreError> {
+    ) -> Result<Option<Vec<NegentropyItem>>, StoreError> {
         let filters = [without_limit(filter)];
         let mut items = Vec::new();
         self.query(&filters, QueryLimits::unlimited(now), &mut |row| {
-            items.push((row.created_at, row.id.to_bytes()));
-            if items.len() > max {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
+            gather_item(&mut items, row, max)
         })?;
-        if items.len() > max {
-            return Ok(None);
-        }
-        items.sort_unstable();
-        Ok(Some(items))
+        Ok(sealed(items, max))
     }
 
     /// How many rows each table has: what a removal leaves behind shows here.
-    #[cfg(any(test, feature = "conformance"))]
-    pub fn row_counts(&self) -> Vec<(&'static str, u64)> {
-        let snapshot = self.snapshot().expect("a snapshot for a test");
-        let rows = self.shared().tables.row_counts(&snapshot.reading);
-        rows.expect("counts for a test")
+    #[cfg(feature = "conformance")]
+    pub fn row_counts(&self) -> Result<Vec<(&'static str, u64)>, StoreError> {
+        let snapshot = self.snapshot()?;
+        self.shared().tables.row_counts(&snapshot.reading)
     }
 
     /// Takes no more commits, finishes those that wait, and returns when the writer has ended. Not to

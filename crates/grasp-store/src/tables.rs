@@ -1,11 +1,9 @@
 //! The tables, what their keys and values are, and the rows of the `meta` table.
 
-use grasp_core::lifecycle::Stage;
-
+use crate::counters::Stats;
 use crate::error::{EngineError, StoreError};
 use crate::keys::KeyedHash;
 use crate::lmdb::{self, Environment, Reading, Table, Transaction};
-use crate::record::stage_byte;
 use crate::version::CommitVersion;
 
 /// Every table of the store.
@@ -131,7 +129,7 @@ impl Tables {
     }
 
     /// Rows by table.
-    #[cfg(any(test, feature = "conformance"))]
+    #[cfg(feature = "conformance")]
     pub(crate) fn row_counts(
         &self,
         reading: &Reading<'_>,
@@ -206,78 +204,5 @@ impl Tables {
         stats: &Stats,
     ) -> Result<(), StoreError> {
         Ok(self.meta.put(transaction, b"stats", &stats.encode())?)
-    }
-}
-
-/// What is stored, counted as it comes and goes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stats {
-    stages: [StageStats; 5],
-}
-
-/// What is stored in one stage.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct StageStats {
-    /// Events.
-    pub events: u64,
-    /// Bytes of their JSON.
-    pub bytes: u64,
-    /// Repository announcements among them.
-    pub announcements: u64,
-    /// States among them.
-    pub states: u64,
-    /// Pull requests and updates among them.
-    pub proposals: u64,
-}
-
-impl Stats {
-    /// What is stored in `stage`.
-    pub fn of(&self, stage: Stage) -> StageStats {
-        self.stages[usize::from(stage_byte(stage))]
-    }
-
-    /// Events in all stages.
-    pub fn events(&self) -> u64 {
-        self.stages.iter().map(|stage| stage.events).sum()
-    }
-
-    /// Bytes of JSON in all stages.
-    pub fn bytes(&self) -> u64 {
-        self.stages.iter().map(|stage| stage.bytes).sum()
-    }
-
-    pub(crate) fn of_mut(&mut self, stage: Stage) -> &mut StageStats {
-        &mut self.stages[usize::from(stage_byte(stage))]
-    }
-
-    fn encode(&self) -> Vec<u8> {
-        let numbers = self.stages.iter().flat_map(StageStats::numbers);
-        numbers.flat_map(u64::to_be_bytes).collect()
-    }
-
-    fn decode(bytes: &[u8]) -> Option<Self> {
-        let (chunks, rest) = bytes.as_chunks::<8>();
-        let mut numbers = chunks.iter().map(|chunk| u64::from_be_bytes(*chunk));
-        let mut stats = Self::default();
-        for stage in &mut stats.stages {
-            stage.events = numbers.next()?;
-            stage.bytes = numbers.next()?;
-            stage.announcements = numbers.next()?;
-            stage.states = numbers.next()?;
-            stage.proposals = numbers.next()?;
-        }
-        (numbers.next().is_none() && rest.is_empty()).then_some(stats)
-    }
-}
-
-impl StageStats {
-    fn numbers(&self) -> [u64; 5] {
-        [
-            self.events,
-            self.bytes,
-            self.announcements,
-            self.states,
-            self.proposals,
-        ]
     }
 }

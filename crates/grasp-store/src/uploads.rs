@@ -12,7 +12,7 @@ use nostr::types::Timestamp;
 use crate::deadlines;
 use crate::error::StoreError;
 use crate::keys::{
-    Key, read_identifier, read_repository, repository_key, upload_key, upload_value,
+    LongKey, read_identifier, read_repository, repository_key, upload_key, upload_value,
 };
 use crate::lifecycle::Writing;
 use crate::view::View;
@@ -27,7 +27,8 @@ impl Writing<'_, '_> {
         self.tables
             .uploads
             .put(self.transaction, &key, &upload_value(upload))?;
-        let by_event = Key::new(&[upload.event.as_bytes(), &repository_key(&upload.repository)]);
+        let by_event =
+            LongKey::new(&[upload.event.as_bytes(), &repository_key(&upload.repository)]);
         self.tables
             .uploads_by_event
             .put(self.transaction, &by_event, &[])?;
@@ -46,7 +47,7 @@ impl Writing<'_, '_> {
         };
         let upload = read(&key, value)?;
         self.tables.uploads.delete(self.transaction, &key)?;
-        let by_event = Key::new(&[event.as_bytes(), &repository_key(repository)]);
+        let by_event = LongKey::new(&[event.as_bytes(), &repository_key(repository)]);
         self.tables
             .uploads_by_event
             .delete(self.transaction, &by_event)?;
@@ -85,9 +86,9 @@ impl Writing<'_, '_> {
     }
 }
 
-fn placement_key(coordinate: &Coordinate, event: &EventId) -> Key {
+fn placement_key(coordinate: &Coordinate, event: &EventId) -> LongKey {
     let identifier = coordinate.identifier.as_str().as_bytes();
-    Key::new(&[
+    LongKey::new(&[
         identifier,
         &[0],
         coordinate.owner.as_bytes(),
@@ -120,7 +121,7 @@ impl View<'_> {
             .uploads_by_event
             .prefix_iter(self.reading, event.as_bytes())?
         {
-            let key = Key::new(&[&row?.0[32..], event.as_bytes()]);
+            let key = LongKey::new(&[&row?.0[32..], event.as_bytes()]);
             if let Some(value) = self.tables.uploads.get(self.reading, &key)? {
                 uploads.push(read(&key, value)?);
             }
@@ -145,7 +146,7 @@ impl View<'_> {
         identifier: &Identifier,
         owner: Option<&PublicKey>,
     ) -> Result<Vec<(EventId, RepoAddress)>, StoreError> {
-        let mut start = Key::new(&[identifier.as_str().as_bytes(), &[0]]);
+        let mut start = LongKey::new(&[identifier.as_str().as_bytes(), &[0]]);
         if let Some(owner) = owner {
             start.push(owner.as_bytes());
         }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
-use grasp_core::admission::PurgatoryLoad;
 use grasp_core::event::{VerifiedEvent, Version, kind};
 use grasp_core::filter::Matchable;
 use grasp_core::lifecycle::{Stage, Standing};
@@ -15,10 +14,9 @@ use nostr::types::Timestamp;
 
 use crate::error::StoreError;
 use crate::keys::{KeyedHash, Sequence, read_sequence, sequence_key};
-use crate::lifecycle::read_pair;
 use crate::lmdb::Reading;
 use crate::record::{Record, stage_of};
-use crate::tables::{Stats, Tables};
+use crate::tables::Tables;
 use crate::version::CommitVersion;
 
 /// One consistent look at the store: of a snapshot, or of the commit being decided.
@@ -78,20 +76,6 @@ impl<'a> View<'a> {
             .transpose()
     }
 
-    /// Waiting events in all, and of one author (PUR-13).
-    pub fn purgatory_load(&self, author: &PublicKey) -> Result<PurgatoryLoad, StoreError> {
-        let waiting = self.stats()?.of(Stage::Waiting);
-        let row = self.tables.load.get(self.reading, author.as_bytes())?;
-        let (announcements, others) = read_pair(row, "load")?;
-        let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        Ok(PurgatoryLoad {
-            events: size(waiting.events),
-            bytes: waiting.bytes,
-            author_announcements: size(announcements),
-            author_events: size(others),
-        })
-    }
-
     /// What a push that names these events by `refs/nostr/<id>` may bind to (PUSH-4): those that are
     /// served, waiting or parked.
     pub fn known_events(
@@ -109,11 +93,6 @@ impl<'a> View<'a> {
             known.insert(*id, KnownEvent::of(&record.event()?));
         }
         Ok(known)
-    }
-
-    /// How much is stored.
-    pub fn stats(&self) -> Result<Stats, StoreError> {
-        self.tables.stats(self.reading)
     }
 
     /// The newest served version of `kind:pubkey:d`.

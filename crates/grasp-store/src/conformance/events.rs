@@ -2,9 +2,9 @@
 
 use grasp_core::event::VerifiedEvent;
 use grasp_core::lifecycle::{Change, Stage, Standing};
+use nostr::event::Signature;
 use nostr::event::{Event, EventId, Kind, Tag};
 use nostr::key::PublicKey;
-use nostr::event::Signature;
 use nostr::types::Timestamp;
 
 /// A key for each number.

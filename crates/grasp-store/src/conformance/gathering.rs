@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use grasp_core::event::VerifiedEvent;
 use grasp_core::lifecycle::{Change, Stage, Standing, UploadRecord};
 use grasp_core::name::{Coordinate, Identifier, RepoAddress};
 use grasp_core::oid::Oid;
@@ -172,7 +173,7 @@ pub async fn known_names_the_newest_served_version(store: &Store) {
         let snapshot = store.snapshot().expect("a snapshot");
         snapshot.view().known(event, at(0)).expect("reads")
     };
-    let newest = versions[..4].iter().map(|it| it.version()).max();
+    let newest = versions[..4].iter().map(VerifiedEvent::version).max();
     let unknown = event(key(1), 30618, 99, &[&["d", "x"]]);
     let known = view(&unknown);
     assert_eq!(

@@ -1,7 +1,12 @@
 //! What every engine behind [`Store`](crate::Store) must do, as one suite.
 //!
-//! A second engine (design: several nodes over PostgreSQL) runs the same functions; only how an
+//! A second engine (design: several nodes over `PostgreSQL`) runs the same functions; only how an
 //! empty store is opened differs.
+
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "each function is a test: it panics when its rule is broken"
+)]
 
 pub mod events;
 pub mod gathering;
@@ -18,49 +23,48 @@ pub async fn commit(store: &Store, batch: Batch) -> Result<Committed<()>, Commit
     store.commit(move |_| Ok((batch.clone(), ()))).await
 }
 
-/// Makes one test of each rule; `$open` yields a store and whatever keeps its folder.
-macro_rules! suite {
-    ($open:expr; $($room:ident: $($rule:ident),+ $(,)?);+ $(;)?) => {
+/// Makes one test of each rule of the suite. `$open` yields an empty store, and before it whatever
+/// must live as long.
+#[macro_export]
+macro_rules! conformance_suite {
+    ($open:expr) => {
+        $crate::conformance_suite! { $open;
+            queries:
+                answers_come_newest_first_and_lower_id_first_within_a_second,
+                a_limit_is_each_filters_own_and_repeats_count_once,
+                a_tag_value_of_any_length_is_found,
+                an_empty_list_matches_nothing,
+                expired_events_are_not_shown,
+                values_are_compared_whole,
+                negentropy_items_rise_by_time_and_id,
+                a_scan_over_several_snapshots_loses_nothing;
+            lifecycle:
+                only_served_events_are_visible,
+                a_promotion_makes_an_event_visible_with_its_commit,
+                an_event_has_one_home,
+                what_is_removed_leaves_nothing_behind,
+                a_change_of_an_unknown_event_fails_the_commit,
+                deadlines_come_due_in_order,
+                an_extension_moves_the_deadline,
+                counters_follow_the_stages,
+                budgets_count_served_replies,
+                marks_and_gates_are_remembered,
+                a_hunt_may_only_move_earlier;
+            gathering:
+                a_view_holds_whom_listing_connects_and_no_stranger,
+                a_view_holds_proposals_uploads_and_placements,
+                known_names_the_newest_served_version,
+                deletion_facts_hold_targets_and_versions,
+                related_facts_hold_the_served_around_an_event;
+        }
+    };
+    ($open:expr; $($room:ident: $($rule:ident),+;)+) => {
         $(mod $room {
             $(#[tokio::test]
             async fn $rule() {
-                let (_folder, store) = $open;
+                let (_kept, store) = $open;
                 $crate::conformance::$room::$rule(&store).await;
             })+
         })+
     };
-}
-
-#[cfg(test)]
-mod tests {
-    suite! {
-        crate::testing::store();
-        queries:
-            answers_come_newest_first_and_lower_id_first_within_a_second,
-            a_limit_is_each_filters_own_and_repeats_count_once,
-            a_tag_value_of_any_length_is_found,
-            an_empty_list_matches_nothing,
-            expired_events_are_not_shown,
-            values_are_compared_whole,
-            negentropy_items_rise_by_time_and_id,
-            a_scan_over_several_snapshots_loses_nothing;
-        lifecycle:
-            only_served_events_are_visible,
-            a_promotion_makes_an_event_visible_with_its_commit,
-            an_event_has_one_home,
-            what_is_removed_leaves_nothing_behind,
-            a_change_of_an_unknown_event_fails_the_commit,
-            deadlines_come_due_in_order,
-            an_extension_moves_the_deadline,
-            counters_follow_the_stages,
-            budgets_count_served_replies,
-            marks_and_gates_are_remembered,
-            a_hunt_may_only_move_earlier;
-        gathering:
-            a_view_holds_whom_listing_connects_and_no_stranger,
-            a_view_holds_proposals_uploads_and_placements,
-            known_names_the_newest_served_version,
-            deletion_facts_hold_targets_and_versions,
-            related_facts_hold_the_served_around_an_event;
-    }
 }

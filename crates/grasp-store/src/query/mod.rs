@@ -152,6 +152,22 @@ impl<'a> View<'a> {
         Ok(count)
     }
 
+    /// The ids of all served events that match, as NIP-77 wants them: by time, then by id, rising.
+    /// `None` if there are more than `max`.
+    pub fn negentropy_items(
+        &self,
+        filter: &Filter,
+        now: Timestamp,
+        max: usize,
+    ) -> Result<Option<Vec<NegentropyItem>>, StoreError> {
+        let filters = [without_limit(filter)];
+        let mut items = Vec::new();
+        self.query(&filters, QueryLimits::unlimited(now), &mut |row| {
+            gather_item(&mut items, row, max)
+        })?;
+        Ok(sealed(items, max))
+    }
+
     /// Runs `visit` on every served event that matches, newest first; the filter's limit is ignored.
     pub(crate) fn each_match(
         &self,
@@ -174,6 +190,29 @@ impl<'a> View<'a> {
             .and_then(|(key, _)| crate::keys::read_sequence(key))
             .unwrap_or(0))
     }
+}
+
+/// A time and an id, as NIP-77 reconciles them.
+pub type NegentropyItem = (u64, [u8; 32]);
+
+/// Takes the item of `row`, and breaks once there are more than `max`.
+pub(crate) fn gather_item(
+    items: &mut Vec<NegentropyItem>,
+    row: Row<'_>,
+    max: usize,
+) -> ControlFlow<()> {
+    items.push((row.created_at, row.id.to_bytes()));
+    if items.len() > max {
+        ControlFlow::Break(())
+    } else {
+        ControlFlow::Continue(())
+    }
+}
+
+/// The items in their order, unless they are too many.
+pub(crate) fn sealed(mut items: Vec<NegentropyItem>, max: usize) -> Option<Vec<NegentropyItem>> {
+    items.sort_unstable();
+    (items.len() <= max).then_some(items)
 }
 
 /// The filter without its limit.

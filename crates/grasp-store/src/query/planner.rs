@@ -1,6 +1,7 @@
 //! Picks the index for a filter: the one whose ranges hold the fewest keys, as far as a few seeks
 //! can tell.
 
+use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use grasp_core::filter::Filter;
@@ -10,11 +11,11 @@ use nostr::event::EventId;
 use crate::error::StoreError;
 use crate::keys::{Key, Sequence, TIE, TIME, read_time, time_key};
 use crate::query::Position;
-use crate::query::stream::{Range, Window, read_suffix};
+use crate::query::stream::{Prefix, Range, Window, read_suffix};
 use crate::view::View;
 
 /// Keys counted of one range before the rest is guessed.
-const PROBE_KEYS: u64 = 32;
+const PROBE_KEYS: usize = 32;
 /// Ranges probed of one candidate before the rest is guessed.
 const PROBE_RANGES: usize = 64;
 /// So few keys that looking for a better index would cost more.
@@ -62,7 +63,7 @@ pub(crate) fn plan(
 
 fn listed(
     view: &View<'_>,
-    ids: &std::collections::BTreeSet<[u8; 32]>,
+    ids: &BTreeSet<[u8; 32]>,
 ) -> Result<Vec<(Position, Sequence)>, StoreError> {
     let mut places = Vec::new();
     for id in ids {
@@ -99,63 +100,71 @@ fn window(filter: &Filter, after: Option<Position>) -> Window {
 fn candidates(view: &View<'_>, filter: &Filter) -> Result<Vec<Vec<Range>>, StoreError> {
     let tables = view.tables;
     let mut candidates = Vec::new();
-    for (letter, values) in &filter.tags {
+    let fits = |values: &BTreeSet<String>| values.len() <= RANGES_MAX;
+    for (letter, values) in filter.tags.iter().filter(|(_, values)| fits(values)) {
         let ranges = values.iter().map(|value| Range {
             table: tables.tags,
-            prefix: Key::new(&[&view.hash.tag(*letter, value)]),
+            prefix: Prefix::new(&[&view.hash.tag(*letter, value)]),
         });
         candidates.push(ranges.collect());
     }
     if let Some(authors) = &filter.authors {
-        let mut ranges = Vec::new();
-        for author in authors {
-            let author: &[u8] = &author[..8];
-            match &filter.kinds {
-                Some(kinds) => {
-                    ranges.extend(kinds.iter().map(|kind| author_range(view, author, *kind)))
-                }
-                None => ranges
-                    .extend(kinds_of(view, author)?.map(|kind| author_range(view, author, kind))),
-            }
-        }
-        candidates.push(ranges);
+        candidates.extend(author_ranges(view, authors, filter.kinds.as_ref())?);
     }
     if let Some(kinds) = &filter.kinds {
         let ranges = kinds.iter().map(|kind| Range {
             table: tables.kinds,
-            prefix: Key::new(&[&kind.to_be_bytes()]),
+            prefix: Prefix::new(&[&kind.to_be_bytes()]),
         });
         candidates.push(ranges.collect());
     }
-    if candidates
-        .iter()
-        .all(|ranges: &Vec<Range>| ranges.len() > RANGES_MAX)
-    {
+    if candidates.is_empty() {
         candidates.push(vec![Range {
             table: tables.times,
-            prefix: Key::new(&[]),
+            prefix: Prefix::new(&[]),
         }]);
     }
-    candidates.retain(|ranges| ranges.len() <= RANGES_MAX);
     Ok(candidates)
+}
+
+/// One range for each author and kind, unless that is too many.
+fn author_ranges(
+    view: &View<'_>,
+    authors: &BTreeSet<[u8; 32]>,
+    kinds: Option<&BTreeSet<u16>>,
+) -> Result<Option<Vec<Range>>, StoreError> {
+    let mut ranges = Vec::new();
+    if authors.len().saturating_mul(kinds.map_or(1, BTreeSet::len)) > RANGES_MAX {
+        return Ok(None);
+    }
+    for author in authors {
+        let author = &author[..8];
+        let own: Vec<u16> = match kinds {
+            Some(_) => Vec::new(),
+            None => kinds_of(view, author)?,
+        };
+        let kinds = kinds.into_iter().flatten().chain(&own);
+        ranges.extend(kinds.map(|kind| author_range(view, author, *kind)));
+        if ranges.len() > RANGES_MAX {
+            return Ok(None);
+        }
+    }
+    Ok(Some(ranges))
 }
 
 fn author_range(view: &View<'_>, author: &[u8], kind: u16) -> Range {
     Range {
         table: view.tables.authors,
-        prefix: Key::new(&[author, &kind.to_be_bytes()]),
+        prefix: Prefix::new(&[author, &kind.to_be_bytes()]),
     }
 }
 
 /// The kinds of which an author has events: one seek each.
-fn kinds_of(
-    view: &View<'_>,
-    author: &[u8],
-) -> Result<impl Iterator<Item = u16> + use<>, StoreError> {
+fn kinds_of(view: &View<'_>, author: &[u8]) -> Result<Vec<u16>, StoreError> {
     let mut kinds = Vec::new();
     let mut next = Some(0_u16);
     while let Some(kind) = next {
-        let from = Key::new(&[author, &kind.to_be_bytes()]);
+        let from = Prefix::new(&[author, &kind.to_be_bytes()]);
         let found = view
             .tables
             .authors
@@ -167,7 +176,7 @@ fn kinds_of(
         kinds.extend(kind);
         next = kind.and_then(|kind| kind.checked_add(1));
     }
-    Ok(kinds.into_iter())
+    Ok(kinds)
 }
 
 /// About how many keys the ranges hold.
@@ -183,24 +192,20 @@ fn weigh(view: &View<'_>, ranges: &[Range], window: &Window) -> Result<u64, Stor
 
 /// Counts a little and, when there is more, goes by how dense in time it is.
 fn weigh_range(view: &View<'_>, range: &Range, window: &Window) -> Result<u64, StoreError> {
-    let from = range.prefix.clone().with(&window.first);
-    let to = range.prefix.clone().with(&window.last);
+    let from = Key::new(&[&range.prefix, &window.first]);
+    let to = Key::new(&[&range.prefix, &window.last]);
     if *from > *to {
         return Ok(0);
     }
     let bounds = (Bound::Included(&*from), Bound::Included(&*to));
-    let mut count = 0;
+    let mut count = 0_u64;
     let (mut newest, mut reached) = (None, 0);
-    for row in range
-        .table
-        .range(view.reading, &bounds)?
-        .take(PROBE_KEYS as usize)
-    {
+    for row in range.table.range(view.reading, &bounds)?.take(PROBE_KEYS) {
         reached = time_of(row?.0)?;
         newest.get_or_insert(reached);
         count += 1;
     }
-    let Some(newest) = newest.filter(|_| count == PROBE_KEYS) else {
+    let Some(newest) = newest.filter(|_| count == PROBE_KEYS as u64) else {
         return Ok(count);
     };
     let last = range.table.rev_range(view.reading, &bounds)?.next();
@@ -215,5 +220,5 @@ fn time_of(key: &[u8]) -> Result<u64, StoreError> {
     let time = suffix
         .first_chunk::<TIME>()
         .ok_or(StoreError::Corrupt("index"))?;
-    Ok(read_time(time))
+    Ok(read_time(*time))
 }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::ops::Bound;
 
 use crate::error::StoreError;
-use crate::keys::{Key, Suffix, TIE};
+use crate::keys::{Key, KeyBytes, Suffix, TIE};
 use crate::lmdb::Table;
 use crate::view::View;
 
@@ -15,8 +15,11 @@ use crate::view::View;
 #[derive(Clone)]
 pub(crate) struct Range {
     pub(crate) table: Table,
-    pub(crate) prefix: Key,
+    pub(crate) prefix: Prefix,
 }
+
+/// The beginning of the keys of a range: short, since there can be thousands.
+pub(crate) type Prefix = KeyBytes<10>;
 
 /// The part of time that is wanted, as ends of keys.
 #[derive(Clone, Copy)]
@@ -33,7 +36,7 @@ const BITE_MAX: usize = 256;
 /// One range being read, newest first.
 pub(crate) struct Stream {
     table: Table,
-    prefix: Key,
+    prefix: Prefix,
     window: Window,
     bite: usize,
     buffer: VecDeque<Suffix>,
@@ -62,12 +65,16 @@ impl Stream {
         Ok(self.buffer.pop_front())
     }
 
+    fn key(&self, end: &Suffix) -> Key {
+        Key::new(&[&self.prefix, end])
+    }
+
     fn fill(&mut self, view: &View<'_>) -> Result<(), StoreError> {
         let from = match &self.reached {
-            Some(reached) => self.prefix.clone().with(reached),
-            None => self.prefix.clone().with(&self.window.first),
+            Some(reached) => self.key(reached),
+            None => self.key(&self.window.first),
         };
-        let to = self.prefix.clone().with(&self.window.last);
+        let to = self.key(&self.window.last);
         if *from > *to {
             self.exhausted = true;
             return Ok(());
