@@ -40,6 +40,39 @@ pub fn expire(
     leased: &dyn Fn(&RepoAddress) -> bool,
     cx: Circumstances<'_>,
 ) -> Batch {
+    expire_all(std::slice::from_ref(event), view, leased, cx)
+}
+
+/// [`expire`] for several events of one view, each in the view that the ones before it leave: what one
+/// brings back another may end. Decided one by one on the same view, their batches could contradict
+/// each other.
+pub fn expire_all(
+    events: &[EventId],
+    view: &RepoView,
+    leased: &dyn Fn(&RepoAddress) -> bool,
+    cx: Circumstances<'_>,
+) -> Batch {
+    let mut after = view.clone();
+    let mut marks = Batch::new();
+    for event in events {
+        let (next, mark) = expire_one(event, &after, leased, cx);
+        after = next;
+        marks.extend(mark);
+    }
+    let mut batch = difference(view, &after, None);
+    batch.extend(marks);
+    if !batch.is_empty() {
+        batch.extend(dirtied(view, &after, cx));
+    }
+    batch
+}
+
+fn expire_one(
+    event: &EventId,
+    view: &RepoView,
+    leased: &dyn Fn(&RepoAddress) -> bool,
+    cx: Circumstances<'_>,
+) -> (RepoView, Option<Change>) {
     let mut expiry = Expiry {
         view,
         after: view.clone(),
@@ -57,7 +90,7 @@ pub fn expire(
     } else if let Some(entry) = view.proposals.get(event) {
         expiry.proposal(entry);
     }
-    expiry.batch(event)
+    expiry.finish(event)
 }
 
 /// What follows when an upload's deadline has passed (PUR-9).
@@ -291,17 +324,13 @@ impl Expiry<'_> {
         self.view.proposals.values().filter(parked).count() < PARKED_PROPOSALS_MAX
     }
 
-    fn batch(mut self, event: &EventId) -> Batch {
+    fn finish(mut self, event: &EventId) -> (RepoView, Option<Change>) {
         promote(&mut self.after, &ObjectFacts::none(), self.cx);
-        let mut batch = difference(self.view, &self.after, None);
-        if self.marked {
-            batch.push(Change::Mark {
-                event: *event,
-                reason: MarkReason::Expired,
-                until: self.cx.after(EXPIRED_MARK),
-            });
-        }
-        batch.extend(dirtied(self.view, &self.after, self.cx));
-        batch
+        let mark = self.marked.then(|| Change::Mark {
+            event: *event,
+            reason: MarkReason::Expired,
+            until: self.cx.after(EXPIRED_MARK),
+        });
+        (self.after, mark)
     }
 }

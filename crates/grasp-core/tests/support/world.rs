@@ -14,7 +14,7 @@ use grasp_core::name::RepoAddress;
 use grasp_core::oid::Oid;
 use grasp_core::policy::{Circumstances, Origin, Policy};
 use grasp_core::proposal::Proposal;
-use grasp_core::purgatory::{expire, expire_upload};
+use grasp_core::purgatory::{expire_all, expire_upload};
 use grasp_core::refplan::winner;
 use grasp_core::related::{References, RelatedFacts, Relative};
 use grasp_core::settle::{applied, conclude, dirtied, settle};
@@ -282,12 +282,11 @@ impl World {
     /// Time passes, and what is due expires.
     pub fn wait(&mut self, secs: u64) {
         self.now += secs;
-        for event in self.due() {
-            let leased = self.leased.clone();
-            let batch = expire(&event, &self.view, &|repo| leased.contains(repo), self.cx());
-            self.apply(&batch);
-            self.batch = batch;
-        }
+        let leased = self.leased.clone();
+        let is_leased = |repo: &RepoAddress| leased.contains(repo);
+        let batch = expire_all(&self.due(), &self.view, &is_leased, self.cx());
+        self.apply(&batch);
+        self.batch = batch;
         for upload in self.view.uploads.clone() {
             if upload.deadline <= at(self.now) {
                 let leased = self.leased.clone();
