@@ -10,6 +10,7 @@ mod agreement;
 mod announce_and_push;
 mod bad_input;
 mod clone_shapes;
+mod corpora;
 mod crash;
 mod deletion;
 mod footprint;
