@@ -19,10 +19,12 @@ pub mod repository;
 
 mod durable;
 mod error;
+mod packing;
 #[cfg(test)]
 mod testing;
 
 pub use error::Error;
+pub use ingest::{IngestError, Installed, PackLimits, Quarantined, ingest};
 pub use objects::{ObjectKind, Objects};
 pub use refs::{RefSnapshot, RefValue};
 pub use repository::{GitConfig, Lease, OpenError, RepoLock, Repositories};

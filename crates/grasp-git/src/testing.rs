@@ -1,6 +1,7 @@
 //! Plumbing for tests: a git folder that goes with the test, and real git to compare with.
 
 use std::collections::BTreeMap;
+use std::fmt::{Display, Write as _};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -156,7 +157,7 @@ impl Work {
 
     /// A pack of exactly these objects.
     pub(crate) fn pack_of(&self, oids: &[Oid]) -> Vec<u8> {
-        let list: String = oids.iter().map(|oid| format!("{oid}\n")).collect();
+        let list = lines(oids);
         git(
             &self.path,
             &["pack-objects", "--stdout", "--quiet"],
@@ -173,4 +174,86 @@ impl Work {
         );
         git(home, &["index-pack", "--stdin"], &pack);
     }
+}
+
+/// The type numbers of pack entries.
+pub(crate) mod entry {
+    pub(crate) const COMMIT: u8 = 1;
+    pub(crate) const TREE: u8 = 2;
+    pub(crate) const BLOB: u8 = 3;
+}
+
+/// Writes packs byte by byte, as an attacker would.
+pub(crate) struct RawPack {
+    bytes: Vec<u8>,
+    count: u32,
+}
+
+impl RawPack {
+    pub(crate) fn new() -> Self {
+        Self {
+            bytes: b"PACK\0\0\0\x02\0\0\0\0".to_vec(),
+            count: 0,
+        }
+    }
+
+    /// An entry of `kind` that says it has `size` bytes, between header and content `extra`.
+    pub(crate) fn entry(mut self, kind: u8, size: u64, extra: &[u8], content: &[u8]) -> Self {
+        let low = u8::try_from(size & 15).expect("four bits");
+        let mut rest = size >> 4;
+        self.bytes
+            .push((kind << 4) | low | if rest > 0 { 0x80 } else { 0 });
+        while rest > 0 {
+            let low = u8::try_from(rest & 0x7f).expect("seven bits");
+            rest >>= 7;
+            self.bytes.push(low | if rest > 0 { 0x80 } else { 0 });
+        }
+        self.bytes.extend(extra);
+        self.bytes.extend(deflate(content));
+        self.count += 1;
+        self
+    }
+
+    /// A whole object.
+    pub(crate) fn object(self, kind: u8, content: &[u8]) -> Self {
+        self.entry(kind, content.len() as u64, b"", content)
+    }
+
+    /// A delta on a named base.
+    pub(crate) fn ref_delta(self, base: &Oid, delta: &[u8]) -> Self {
+        self.entry(7, delta.len() as u64, base.as_bytes(), delta)
+    }
+
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        self.bytes[8..12].copy_from_slice(&self.count.to_be_bytes());
+        let mut hasher = gix_hash::hasher(gix_hash::Kind::Sha1);
+        hasher.update(&self.bytes);
+        let sum = hasher.try_finalize().expect("no collision");
+        self.bytes.extend(sum.as_slice());
+        self.bytes
+    }
+}
+
+pub(crate) fn deflate(content: &[u8]) -> Vec<u8> {
+    let mut deflate = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    deflate.write_all(content).expect("memory");
+    deflate.finish().expect("memory")
+}
+
+/// The name of an object.
+pub(crate) fn oid_of(kind: &str, content: &[u8]) -> Oid {
+    let mut hasher = gix_hash::hasher(gix_hash::Kind::Sha1);
+    hasher.update(format!("{kind} {}\0", content.len()).as_bytes());
+    hasher.update(content);
+    let oid = hasher.try_finalize().expect("no collision");
+    crate::objects::from_gix(&oid)
+}
+
+/// One line each.
+pub(crate) fn lines(items: impl IntoIterator<Item = impl Display>) -> String {
+    let mut text = String::new();
+    for item in items {
+        writeln!(text, "{item}").expect("a String takes everything");
+    }
+    text
 }

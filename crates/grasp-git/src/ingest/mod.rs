@@ -1,5 +1,235 @@
-//! Takes packs in: quarantine, checks, installation.
+//! Takes a pack in: quarantine, checks, installation.
+//!
+//! A pack is anybody's until its tips have been walked. It is scanned while it streams into a folder of
+//! its own, indexed there, checked object by object (GIT-11), and only what the accepted tips need is
+//! linked into a repository (PUSH-18), after everything they need is known to be there. *Invariant:*
+//! whatever goes wrong on the way, the folder goes and the repository has seen nothing.
 
+mod closure;
+mod install;
+mod large;
+mod limits;
 mod quarantine;
+mod scanner;
+mod small;
 
-pub(crate) use quarantine::Quarantine;
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use grasp_core::failpoint;
+use grasp_core::oid::Oid;
+
+use crate::error::Error;
+use crate::objects::{Objects, Pack};
+use crate::packing::{self, Sources};
+use crate::repository::{Lease, Repositories};
+
+pub(crate) use install::install;
+pub use limits::{IngestError, PackLimits};
+pub(crate) use quarantine::{Folder, Quarantine};
+
+use closure::Closure;
+use large::Large;
+use scanner::{Scanned, Sink, scan};
+
+/// A pack up to this size, whose objects come to no more than [`SMALL_EXPANDED_BYTES`], is held in memory
+/// and indexed without a process.
+const SMALL_BYTES: usize = 2 << 20;
+
+/// See [`SMALL_BYTES`]: bounds the memory and the time that indexing takes.
+const SMALL_EXPANDED_BYTES: u64 = 64 << 20;
+
+/// A pack in quarantine: scanned, indexed, its objects decoded and found harmless. Dropping it leaves
+/// nothing behind.
+#[derive(Debug)]
+pub struct Quarantined {
+    folder: Folder,
+    lease: Lease,
+    /// `.have` relatives: they may hold bases and whatever else the tips need (GIT-4a).
+    relatives: Vec<Lease>,
+    /// `None` for a pack without objects.
+    pack: Option<Arc<Pack>>,
+    scanned: Scanned,
+    /// What the objects of the pack name, if everything is there.
+    closure: Closure,
+    cancel: Arc<AtomicBool>,
+}
+
+/// What an ingestion has put into a repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Installed {
+    /// Objects in the new pack; 0 if everything was there already.
+    pub objects: u64,
+    /// Bytes of the new pack.
+    pub bytes: u64,
+}
+
+/// Reads a pack for the repository of `lease` into quarantine. `extra` are the repositories whose tips
+/// the sender was told of: a thin pack may build on them.
+///
+/// Blocks; reads `pack` to its end unless it refuses it. `cancel` ends it soon, also later in
+/// [`Quarantined::finish`].
+pub fn ingest(
+    repositories: &Repositories,
+    lease: &Lease,
+    extra: &[Lease],
+    pack: &mut dyn Read,
+    limits: &PackLimits,
+    cancel: &Arc<AtomicBool>,
+) -> Result<Quarantined, IngestError> {
+    let folder = Folder::create(repositories)?;
+    let mut intake = Intake {
+        folder,
+        lease,
+        extra,
+        limits,
+        state: State::Memory(Vec::new()),
+    };
+    let scanned = scan(pack, &mut intake, limits, cancel)?;
+    let Intake { folder, state, .. } = intake;
+    failpoint::pass("ingest:received");
+    let index = match state {
+        State::Memory(_) if scanned.objects == 0 => None,
+        State::Memory(bytes) => {
+            let small = small::index(&folder, lease, extra, &bytes, scanned, limits, cancel)?;
+            match small {
+                small::Indexed::Whole(index) => Some(index),
+                // Only git sorts out packs that name their own objects as if they were elsewhere.
+                small::Indexed::Undecided => {
+                    let mut large = Large::start(&folder, lease, extra, limits)?;
+                    large.feed(&bytes)?;
+                    Some(large.finish(scanned, cancel)?)
+                }
+            }
+        }
+        State::Large(large) => Some(large.finish(scanned, cancel)?),
+    };
+    failpoint::pass("ingest:indexed");
+    let own = Objects::open(lease)?;
+    let pack = index
+        .map(|index| Pack::open(&index))
+        .transpose()?
+        .map(Arc::new);
+    let closure = match &pack {
+        Some(pack) => closure::check(pack, own.store(), limits, cancel)?,
+        None => Closure::default(),
+    };
+    Ok(Quarantined {
+        folder,
+        lease: lease.clone(),
+        relatives: extra.to_vec(),
+        pack,
+        scanned,
+        closure,
+        cancel: Arc::clone(cancel),
+    })
+}
+
+impl Quarantined {
+    /// Size of the pack as it was sent.
+    pub fn bytes(&self) -> u64 {
+        self.scanned.bytes
+    }
+
+    /// Objects in the pack as it was sent.
+    pub fn objects(&self) -> u64 {
+        u64::from(self.scanned.objects)
+    }
+
+    /// Whether the repository will have `oid` once this is finished with it among the tips: it is in the
+    /// pack, or there already.
+    pub fn brings(&self, oid: &Oid) -> bool {
+        self.pack
+            .as_ref()
+            .is_some_and(|pack| pack.offset_of(oid).is_some())
+            || Objects::open(&self.lease).is_ok_and(|own| own.contains(oid))
+    }
+
+    /// Installs exactly what `tips` need, durably (PUSH-18). Every tip is complete in the repository's own
+    /// objects when this returns; on failure nothing has changed.
+    pub fn finish(self, tips: &[Oid]) -> Result<Installed, IngestError> {
+        let own = Objects::open(&self.lease)?;
+        let index = match &self.pack {
+            _ if tips.iter().all(|tip| own.contains(tip)) => None,
+            Some(pack)
+                if self
+                    .closure
+                    .is_needed_whole(pack, own.store(), tips, self.scanned.objects) =>
+            {
+                Some(pack.path().with_extension("idx"))
+            }
+            _ => self.exact_pack(tips, &own)?,
+        };
+        let installed = match index {
+            Some(index) => {
+                let objects = Pack::open(&index)?.index.num_objects();
+                let bytes = install(&[index], &self.lease)?;
+                Installed {
+                    objects: u64::from(objects),
+                    bytes,
+                }
+            }
+            None => Installed::default(),
+        };
+        self.lease.remember_complete(tips.iter().copied());
+        Ok(installed)
+    }
+
+    /// Walks from the tips, and writes what they need as a new pack: from what was sent, and from the
+    /// relatives. `None` if they need nothing.
+    fn exact_pack(&self, tips: &[Oid], own: &Objects) -> Result<Option<PathBuf>, IngestError> {
+        let relatives = self.relatives.iter().map(Objects::open);
+        let relatives: Vec<Objects> = relatives.collect::<Result<_, Error>>()?;
+        let stores = relatives.iter().map(Objects::store).collect();
+        let sources = Sources::new(self.pack.as_ref(), stores);
+        let needed = sources.need(tips, |oid| own.contains(oid), &self.cancel)?;
+        if needed.objects == 0 {
+            return Ok(None);
+        }
+        let index = packing::write(self.folder.path(), &needed, &sources)?;
+        failpoint::pass("ingest:exact-pack");
+        Ok(Some(index))
+    }
+}
+
+/// Takes the bytes of a pack: into memory, and from a certain size on into a child that indexes them.
+struct Intake<'a> {
+    folder: Folder,
+    lease: &'a Lease,
+    extra: &'a [Lease],
+    limits: &'a PackLimits,
+    state: State,
+}
+
+enum State {
+    Memory(Vec<u8>),
+    Large(Large),
+}
+
+impl Sink for Intake<'_> {
+    fn take(&mut self, bytes: &[u8], seen: &Scanned) -> Result<(), IngestError> {
+        self.folder.grow(bytes.len() as u64)?;
+        match &mut self.state {
+            State::Memory(held)
+                if held.len() + bytes.len() <= SMALL_BYTES
+                    && seen.expanded <= SMALL_EXPANDED_BYTES =>
+            {
+                held.extend_from_slice(bytes);
+                Ok(())
+            }
+            State::Memory(held) => {
+                let held = std::mem::take(held);
+                let mut large = Large::start(&self.folder, self.lease, self.extra, self.limits)?;
+                let fed = large.feed(&held).and_then(|()| large.feed(bytes));
+                self.state = State::Large(large);
+                fed
+            }
+            State::Large(large) => large.feed(bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,13 @@
 //! The space that packs take before anyone has judged them.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::limits::IngestError;
+use crate::durable::remove_folder;
+use crate::error::{Attempt, Error};
+use crate::repository::Repositories;
 
 /// How much lies in quarantine, and how much may.
 #[derive(Debug)]
@@ -21,24 +27,62 @@ impl Quarantine {
     }
 
     /// What all packs may take together: a share of the space that would be free without them.
-    pub(crate) fn limit(&self) -> std::io::Result<u64> {
-        let space = rustix::fs::statvfs(&self.root)?;
+    fn limit(&self) -> Result<u64, Error> {
+        let space = rustix::fs::statvfs(&self.root)
+            .map_err(std::io::Error::from)
+            .attempt("measure the free space of", &self.root)?;
         let free = space.f_bavail.saturating_mul(space.f_frsize);
         let free = free.saturating_add(self.bytes.load(Ordering::Relaxed));
         Ok(free / 100 * u64::from(self.percent))
     }
+}
 
-    /// Takes `bytes` if all together stay within `limit`.
-    pub(crate) fn take(&self, bytes: u64, limit: u64) -> bool {
-        let taken = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let fits = taken <= limit;
-        if !fits {
-            self.give_back(bytes);
-        }
-        fits
+/// One folder in quarantine. It goes when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    repositories: Repositories,
+    path: PathBuf,
+    bytes: u64,
+    limit: u64,
+}
+
+impl Folder {
+    pub(crate) fn create(repositories: &Repositories) -> Result<Self, Error> {
+        let path = repositories.quarantine_path();
+        fs::create_dir(&path).attempt("create", &path)?;
+        let mut folder = Self {
+            repositories: repositories.clone(),
+            path,
+            bytes: 0,
+            limit: 0,
+        };
+        // After the folder has its owner, which removes it if the space cannot be measured.
+        folder.limit = repositories.quarantine().limit()?;
+        Ok(folder)
     }
 
-    pub(crate) fn give_back(&self, bytes: u64) {
-        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Counts `bytes` that are about to be written here.
+    pub(crate) fn grow(&mut self, bytes: u64) -> Result<(), IngestError> {
+        let total = &self.repositories.quarantine().bytes;
+        self.bytes += bytes;
+        let taken = total.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if taken > self.limit {
+            return Err(IngestError::QuarantineFull { limit: self.limit });
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let total = &self.repositories.quarantine().bytes;
+        total.fetch_sub(self.bytes, Ordering::Relaxed);
+        if let Err(error) = remove_folder(&self.path) {
+            tracing::warn!(%error, folder = %self.path.display(), "a quarantine folder stays until the next start");
+        }
     }
 }

@@ -16,9 +16,9 @@ use grasp_core::oid::Oid;
 use crate::error::Error;
 use crate::repository::Lease;
 
-pub(crate) use check::{Finding, Suspects, check_gitmodules, check_object};
-pub(crate) use links::{Link, commit_time, links};
-pub(crate) use store::{Location, Pack, Store};
+pub(crate) use check::{Suspects, check_gitmodules, check_object};
+pub(crate) use links::links;
+pub(crate) use store::{Pack, Store, decode, from_gix, to_gix};
 
 /// What an object is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

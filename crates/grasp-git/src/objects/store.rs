@@ -132,6 +132,11 @@ impl Store {
         Ok(store)
     }
 
+    /// Whether the object lies in a file of its own.
+    pub(crate) fn has_loose(&self, oid: &Oid) -> bool {
+        self.loose().contains(to_gix(oid))
+    }
+
     fn loose(&self) -> gix_odb::loose::Store {
         gix_odb::loose::Store::at(self.lease.path().join("objects"), Sha1)
     }

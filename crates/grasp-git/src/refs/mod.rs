@@ -24,6 +24,7 @@ pub use snapshot::{RefSnapshot, RefValue};
 pub(crate) use write::write;
 
 /// The branch of a new repository's HEAD (REF-4).
+#[expect(clippy::missing_panics_doc, reason = "the name is legal")]
 pub fn default_head() -> RefName {
     "refs/heads/main"
         .parse()

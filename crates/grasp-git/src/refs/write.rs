@@ -60,30 +60,28 @@ fn resolve(
 ) -> Result<BTreeMap<RefName, RefValue>, Error> {
     let known: BTreeMap<Oid, RefValue> =
         old.refs.values().map(|value| (value.oid, *value)).collect();
-    let mut opened = None;
-    let mut objects = Some(objects);
-    let mut resolved = BTreeMap::new();
-    for (name, oid) in refs {
-        let value = match known.get(oid) {
-            Some(value) => *value,
-            None => {
-                if let Some(open) = objects.take() {
-                    opened = Some(open()?);
-                }
-                let objects = opened.as_ref().expect("opened with the first unknown oid");
-                if !objects.contains(oid) {
-                    let repo = repo.clone();
-                    return Err(Error::MissingObject { repo, oid: *oid });
-                }
-                RefValue {
-                    oid: *oid,
-                    peeled: objects.peel_tag(oid),
-                }
-            }
-        };
-        resolved.insert(name.clone(), value);
-    }
-    Ok(resolved)
+    let is_known = |oid: &Oid| known.contains_key(oid);
+    let objects = if refs.values().all(is_known) {
+        None
+    } else {
+        Some(objects()?)
+    };
+    let look_up = |oid: Oid| match &objects {
+        Some(objects) if objects.contains(&oid) => Ok(RefValue {
+            oid,
+            peeled: objects.peel_tag(&oid),
+        }),
+        _ => Err(Error::MissingObject {
+            repo: repo.clone(),
+            oid,
+        }),
+    };
+    refs.iter()
+        .map(|(name, oid)| {
+            let value = known.get(oid).copied().map_or_else(|| look_up(*oid), Ok)?;
+            Ok((name.clone(), value))
+        })
+        .collect()
 }
 
 /// Puts `content` in the place of `<home>/<name>` in one step.

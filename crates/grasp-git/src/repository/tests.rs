@@ -1,4 +1,5 @@
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
 
 use super::*;
@@ -153,7 +154,6 @@ fn a_child_in_the_folder_survives_the_move() {
         .spawn()
         .expect("git is installed");
     // It has read the refs once the answer to this comes, so it is inside before the folder moves.
-    use std::io::{Read, Write};
     let mut stdin = child.stdin.take().expect("piped");
     let mut stdout = child.stdout.take().expect("piped");
     let pkt = |text: &str| format!("{:04x}{text}", text.len() + 4);

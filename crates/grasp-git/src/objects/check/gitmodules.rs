@@ -42,13 +42,11 @@ impl Lines<'_> {
             let (part, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
             self.rest = rest.get(1..).unwrap_or_default();
             let part = part.strip_suffix(b"\r").unwrap_or(part);
-            match part.strip_suffix(b"\\") {
-                Some(begun) => line.extend_from_slice(begun),
-                None => {
-                    line.extend_from_slice(part);
-                    return Some(line);
-                }
-            }
+            let Some(begun) = part.strip_suffix(b"\\") else {
+                line.extend_from_slice(part);
+                return Some(line);
+            };
+            line.extend_from_slice(begun);
         }
         (!line.is_empty()).then_some(line)
     }
@@ -149,10 +147,9 @@ fn check_url(url: &[u8]) -> Result<(), Finding> {
     let helper = [b"http::".as_slice(), b"https::", b"ftp::", b"ftps::"]
         .iter()
         .any(|name| scheme(name).is_some());
-    if is_relative || curl.is_some() || helper || scheme(b"git://").is_some() {
-        if decode(url).contains(&b'\n') {
-            return Err(BAD);
-        }
+    let is_decoded = is_relative || curl.is_some() || helper || scheme(b"git://").is_some();
+    if is_decoded && decode(url).contains(&b'\n') {
+        return Err(BAD);
     }
     if curl.is_some_and(|rest| matches!(rest.first(), None | Some(b'/' | b':' | b'?' | b'#'))) {
         return Err(BAD);

@@ -11,13 +11,13 @@ pub(super) fn is_git(name: &[u8]) -> bool {
 /// Whether `name` may be read as `.gitmodules`.
 pub(super) fn is_gitmodules(name: &[u8]) -> bool {
     is_hfs(name, b".gitmodules")
-        || after_backslashes(name).any(|part| is_ntfs(part, b"gitmodules", b"gi7eba"))
+        || after_backslashes(name).any(|part| is_ntfs(part, b"gitmodules", *b"gi7eba"))
 }
 
 /// Whether `name` may be read as `.gitattributes`.
 pub(super) fn is_gitattributes(name: &[u8]) -> bool {
     is_hfs(name, b".gitattributes")
-        || after_backslashes(name).any(|part| is_ntfs(part, b"gitattributes", b"gi7d29"))
+        || after_backslashes(name).any(|part| is_ntfs(part, b"gitattributes", *b"gi7d29"))
 }
 
 /// The name, and what stands after each backslash: Windows takes those for folders.
@@ -58,7 +58,7 @@ fn ends(rest: &[u8]) -> bool {
 }
 
 /// `word` is the name without its dot; `short` the beginning of its hashed short name.
-fn is_ntfs(name: &[u8], word: &[u8], short: &[u8; 6]) -> bool {
+fn is_ntfs(name: &[u8], word: &[u8], short: [u8; 6]) -> bool {
     if let Some((b'.', rest)) = name.split_first().map(|(first, rest)| (*first, rest))
         && let Some((head, rest)) = rest.split_at_checked(word.len())
         && head.eq_ignore_ascii_case(word)
@@ -74,7 +74,7 @@ fn is_ntfs(name: &[u8], word: &[u8], short: &[u8; 6]) -> bool {
 }
 
 /// `gi7eba~1`, or with more digits and fewer letters: `gi7eb~12`.
-fn is_hashed(eight: &[u8], short: &[u8; 6]) -> bool {
+fn is_hashed(eight: &[u8], short: [u8; 6]) -> bool {
     let Some(tilde) = eight.iter().position(|byte| *byte == b'~') else {
         return false;
     };

@@ -1,0 +1,184 @@
+//! Indexes a pack by a `git index-pack` child while it comes in.
+//!
+//! The child keeps the memory and the time of large packs out of this process: its caches are small, its
+//! CPU time is limited, and it dies with us. It is only asked for an index; what may stand in an object
+//! is judged by our own list.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
+use super::limits::{IngestError, PackLimits};
+use super::quarantine::Folder;
+use super::scanner::Scanned;
+use super::small::doubled;
+use crate::child::{BlockingChild, git};
+use crate::error::{Attempt, Error};
+use crate::objects::Pack;
+use crate::repository::Lease;
+
+/// GIT-9: a minute, and two seconds for each MiB.
+const CPU_SECONDS: u64 = 60;
+const CPU_SECONDS_PER_MIB: u64 = 2;
+
+/// How long to sleep between two looks at a child that works.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// What of a child's complaint is kept.
+const COMPLAINT_MAX: u64 = 2048;
+
+const OPTIONS: [&str; 5] = [
+    // It is linked and synced only if it is accepted.
+    "core.fsync=none",
+    "core.deltaBaseCacheLimit=16m",
+    "core.bigFileThreshold=16m",
+    "pack.indexVersion=2",
+    "pack.threads=1",
+];
+
+/// A child that reads a pack.
+#[derive(Debug)]
+pub(super) struct Large {
+    child: BlockingChild,
+    stdin: Option<ChildStdin>,
+    folder: PathBuf,
+}
+
+impl Large {
+    /// Starts a child whose repository is `folder`. It sees the objects of `lease` and of `extra`, as bases.
+    pub(super) fn start(
+        folder: &Folder,
+        lease: &Lease,
+        extra: &[Lease],
+        limits: &PackLimits,
+    ) -> Result<Self, IngestError> {
+        let path = folder.path().join("index.git");
+        make_repository(&path, lease, extra)?;
+        let complaint = path.join("complaint");
+        let answer = path.join("answer");
+        let create = |path: &Path| File::create(path).attempt("create", path);
+        let mut command = git(&path, &OPTIONS);
+        command
+            .env("GIT_DIR", ".")
+            .args(["index-pack", "--stdin", "--fix-thin", "--threads=1"])
+            .arg(format!("--max-input-size={}", limits.bytes))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::from(create(&answer)?))
+            .stderr(Stdio::from(create(&complaint)?));
+        let mut child = BlockingChild::spawn(command).attempt("start git for", &path)?;
+        let stdin = child.stdin();
+        let large = Self {
+            child,
+            stdin,
+            folder: path,
+        };
+        large.limit_cpu(limits.bytes);
+        Ok(large)
+    }
+
+    /// Hands the child the next bytes.
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<(), IngestError> {
+        let fed = match &mut self.stdin {
+            Some(stdin) => stdin.write_all(bytes),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        };
+        match fed {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                // It has ended by itself, so its complaint is whole.
+                let _ = self.child.wait();
+                Err(IngestError::Malformed(self.complaint()))
+            }
+            Err(error) => Err(error)
+                .attempt("write into", &self.folder)
+                .map_err(IngestError::Store),
+        }
+    }
+
+    /// Waits for the index of the pack.
+    pub(super) fn finish(
+        mut self,
+        scanned: Scanned,
+        cancel: &AtomicBool,
+    ) -> Result<PathBuf, IngestError> {
+        self.limit_cpu(scanned.bytes);
+        self.stdin = None;
+        let status = self.wait(cancel)?;
+        if !status.success() {
+            return Err(IngestError::Malformed(self.complaint()));
+        }
+        let answer = self.folder.join("answer");
+        let text = fs::read_to_string(&answer).attempt("read", &answer)?;
+        let sum = text.trim_end().rsplit('\t').next().unwrap_or_default();
+        let index = self.folder.join(format!("objects/pack/pack-{sum}.idx"));
+        match doubled(&Pack::open(&index)?) {
+            Some(oid) => Err(IngestError::Twice(oid)),
+            None => Ok(index),
+        }
+    }
+
+    fn wait(&mut self, cancel: &AtomicBool) -> Result<ExitStatus, IngestError> {
+        loop {
+            let ended = self
+                .child
+                .try_wait()
+                .attempt("wait for git in", &self.folder)?;
+            if let Some(status) = ended {
+                return Ok(status);
+            }
+            if cancel.load(Ordering::Relaxed) {
+                return Err(IngestError::Interrupted);
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// What the child says, in one line.
+    fn complaint(&self) -> String {
+        let mut text = Vec::new();
+        let read = File::open(self.folder.join("complaint"))
+            .and_then(|file| file.take(COMPLAINT_MAX).read_to_end(&mut text));
+        let text = String::from_utf8_lossy(&text);
+        let line = text.lines().find(|line| !line.trim().is_empty());
+        match (read, line) {
+            (Ok(_), Some(line)) => line.trim_start_matches("fatal: ").to_owned(),
+            _ => "git cannot index it".to_owned(),
+        }
+    }
+
+    fn limit_cpu(&self, pack_bytes: u64) {
+        let seconds = CPU_SECONDS + CPU_SECONDS_PER_MIB * (pack_bytes >> 20);
+        let limit = Rlimit {
+            current: Some(seconds),
+            maximum: None,
+        };
+        let child = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        if let Err(error) = prlimit(child, Resource::Cpu, limit) {
+            tracing::debug!(%error, "the CPU time of git cannot be limited");
+        }
+    }
+}
+
+/// A bare repository that borrows the objects of others, for as long as the child runs.
+fn make_repository(path: &Path, lease: &Lease, extra: &[Lease]) -> Result<(), Error> {
+    for folder in ["objects/info", "objects/pack", "refs"] {
+        let folder = path.join(folder);
+        fs::create_dir_all(&folder).attempt("create", &folder)?;
+    }
+    let mut alternates = Vec::new();
+    for lender in std::iter::once(lease).chain(extra) {
+        alternates.extend(lender.path().join("objects").as_os_str().as_encoded_bytes());
+        alternates.push(b'\n');
+    }
+    let head: &[u8] = b"ref: refs/heads/main\n";
+    for (name, content) in [("HEAD", head), ("objects/info/alternates", &alternates)] {
+        let file = path.join(name);
+        fs::write(&file, content).attempt("write", &file)?;
+    }
+    Ok(())
+}
