@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use nostr::key::PublicKey;
 
@@ -24,17 +25,14 @@ pub enum MaintainerRule {
 }
 
 /// The maintainers of the repository that `owner` announced (MNT-6, MNT-7), or nobody. The owner need
-/// not be among them. Near linear in the listings that the root reaches.
+/// not be among them. Whoever asks about several owners of a view asks a [`Resolution`].
 pub fn confirmed_set(
     owner: &PublicKey,
     view: &RepoView,
     rule: MaintainerRule,
 ) -> BTreeSet<PublicKey> {
-    match (root(owner, view), rule) {
-        (None, _) => BTreeSet::new(),
-        (Some(root), MaintainerRule::Reciprocal) => reciprocal(root, view),
-        (Some(root), MaintainerRule::Recursive) => recursive(root, view),
-    }
+    let set = Resolution::of(view, rule).confirmed(owner);
+    Arc::unwrap_or_clone(set)
 }
 
 /// The confirmed set and whoever a member lists (MNT-8): whose announcements are worth having.
@@ -53,84 +51,209 @@ pub fn confirmed_or_invited(
     keys
 }
 
-/// Where resolution starts: the end of the chain of lead pointers (MNT-6). `None` when the chain
-/// forks, turns in a circle or ends in nothing.
-fn root(owner: &PublicKey, view: &RepoView) -> Option<PublicKey> {
-    let mut current = *owner;
-    let mut passed = BTreeSet::new();
-    loop {
-        let listing = listing(&current, view)?;
+/// The maintainer sets of one view. Reads every listing once; a set then costs what its members list,
+/// and members that list each other share one. So a thousand strangers that announce the same
+/// identifier and list each other cannot make it costly (MNT-10).
+#[derive(Debug)]
+pub struct Resolution {
+    rule: MaintainerRule,
+    numbers: BTreeMap<PublicKey, usize>,
+    people: Vec<Person>,
+    sets: BTreeMap<usize, Arc<BTreeSet<PublicKey>>>,
+}
+
+/// A key of the view, and its ties to others by number.
+#[derive(Debug)]
+struct Person {
+    key: PublicKey,
+    /// Where its announcement sends whoever looks for the root.
+    lead: Lead,
+    /// Active in its own announcement. Without one it is neither active nor gone.
+    active: Option<bool>,
+    /// Whom it lists, ascending, itself left out.
+    lists: Vec<usize>,
+    /// Who lists it, being active themselves.
+    listed_by: Vec<usize>,
+}
+
+/// What an announcement says about the lead (MNT-6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lead {
+    /// Nothing.
+    Nobody,
+    /// The author.
+    Author,
+    /// Somebody else whose announcement is known.
+    Other(usize),
+    /// Several, somebody unknown, or there is no announcement.
+    Unclear,
+}
+
+impl Resolution {
+    /// Reads the announcements of a view.
+    pub fn of(view: &RepoView, rule: MaintainerRule) -> Self {
+        let announced = view.announcements.keys();
+        let listings: BTreeMap<PublicKey, Cow<'_, Listing>> = announced
+            .filter_map(|key| Some((*key, listing(key, view)?)))
+            .collect();
+        // Without an announcement nobody joins, but by the recursive rule.
+        let mut keys: BTreeSet<PublicKey> = listings.keys().copied().collect();
+        if rule == MaintainerRule::Recursive {
+            keys.extend(listings.values().flat_map(|listing| listing.active()));
+        }
+        let numbers: BTreeMap<PublicKey, usize> = keys.into_iter().zip(0..).collect();
+        let mut people: Vec<Person> = numbers
+            .iter()
+            .map(|(key, number)| Person::read(*key, *number, listings.get(key), &numbers))
+            .collect();
+        for lister in 0..people.len() {
+            if people[lister].active == Some(true) {
+                for listed in people[lister].lists.clone() {
+                    people[listed].listed_by.push(lister);
+                }
+            }
+        }
+        Self {
+            rule,
+            numbers,
+            people,
+            sets: BTreeMap::new(),
+        }
+    }
+
+    /// The maintainers of the repository that `owner` announced (MNT-6, MNT-7), or nobody.
+    pub fn confirmed(&mut self, owner: &PublicKey) -> Arc<BTreeSet<PublicKey>> {
+        let selected = self.numbers.get(owner);
+        let Some(root) = selected.and_then(|selected| self.root(*selected)) else {
+            return Arc::default();
+        };
+        if let Some(known) = self.sets.get(&root) {
+            return Arc::clone(known);
+        }
+        let members = self.members(root);
+        let keys = members.iter().map(|member| self.people[*member].key);
+        let set: Arc<BTreeSet<PublicKey>> = Arc::new(keys.collect());
+        for equal in self.equals(root) {
+            self.sets.insert(equal, Arc::clone(&set));
+        }
+        set
+    }
+
+    /// Where resolution starts: the end of the chain of lead pointers (MNT-6). `None` when the chain
+    /// forks, turns in a circle or ends in nothing.
+    fn root(&self, selected: usize) -> Option<usize> {
+        let mut current = selected;
+        for _ in 0..self.people.len() {
+            let person = &self.people[current];
+            match person.lead {
+                Lead::Author => return Some(current),
+                Lead::Other(lead) => current = lead,
+                Lead::Nobody if current == selected => {
+                    return (person.active == Some(true)).then_some(current);
+                }
+                Lead::Nobody | Lead::Unclear => return None,
+            }
+        }
+        None // more steps than people: a circle
+    }
+
+    fn members(&self, root: usize) -> Vec<usize> {
+        match self.rule {
+            MaintainerRule::Reciprocal => self.reciprocal(root),
+            MaintainerRule::Recursive => self.recursive(root),
+        }
+    }
+
+    /// MNT-7: whoever is invited and linked back joins, in whichever order the two become true.
+    fn reciprocal(&self, root: usize) -> Vec<usize> {
+        let nobody = vec![false; self.people.len()];
+        let (mut invited, mut linked_back) = (nobody.clone(), nobody.clone());
+        let mut joined = nobody;
+        joined[root] = true;
+        let mut members = vec![root];
+        let mut next = 0;
+        while let Some(member) = members.get(next).map(|member| &self.people[*member]) {
+            next += 1;
+            member.lists.iter().for_each(|key| invited[*key] = true);
+            member
+                .listed_by
+                .iter()
+                .for_each(|key| linked_back[*key] = true);
+            for key in member.lists.iter().chain(&member.listed_by) {
+                if invited[*key] && linked_back[*key] && !joined[*key] {
+                    joined[*key] = true;
+                    members.push(*key);
+                }
+            }
+        }
+        members
+    }
+
+    /// MNT-11: listed is enough, own announcement or not. Who says in an own announcement that they
+    /// left stays out all the same (MNT-4).
+    fn recursive(&self, root: usize) -> Vec<usize> {
+        let mut joined = vec![false; self.people.len()];
+        joined[root] = true;
+        let mut members = vec![root];
+        let mut next = 0;
+        while let Some(member) = members.get(next).map(|member| &self.people[*member]) {
+            next += 1;
+            for key in &member.lists {
+                if self.people[*key].active != Some(false) && !joined[*key] {
+                    joined[*key] = true;
+                    members.push(*key);
+                }
+            }
+        }
+        members
+    }
+
+    /// Roots with the same set as `root`. Two who list each other are members from either's point of
+    /// view, and more members never confirm fewer.
+    fn equals(&self, root: usize) -> BTreeSet<usize> {
+        let mut equals = BTreeSet::from([root]);
+        let mut queue = vec![root];
+        while let Some(one) = queue.pop() {
+            let listed = self.people[one].lists.iter();
+            let mutual =
+                listed.filter(|other| self.people[one].listed_by.binary_search(other).is_ok());
+            queue.extend(mutual.filter(|other| equals.insert(**other)));
+        }
+        equals
+    }
+}
+
+impl Person {
+    fn read(
+        key: PublicKey,
+        number: usize,
+        listing: Option<&Cow<'_, Listing>>,
+        numbers: &BTreeMap<PublicKey, usize>,
+    ) -> Self {
+        let listed = listing.into_iter().flat_map(|listing| listing.active());
+        let listed = listed.filter_map(|key| numbers.get(key).copied());
+        Self {
+            key,
+            lead: listing.map_or(Lead::Unclear, |listing| Lead::read(&key, listing, numbers)),
+            active: listing.map(|listing| listing.lists(&key)),
+            lists: listed.filter(|other| *other != number).collect(),
+            listed_by: Vec::new(),
+        }
+    }
+}
+
+impl Lead {
+    fn read(author: &PublicKey, listing: &Listing, numbers: &BTreeMap<PublicKey, usize>) -> Self {
         let mut leads = listing.leads().iter();
         match (leads.next(), leads.next()) {
-            (Some(lead), None) if *lead == current => return Some(current),
-            (Some(lead), None) => {
-                passed.insert(current);
-                if passed.contains(lead) {
-                    return None;
-                }
-                current = *lead;
-            }
-            (None, _) => {
-                let selected = passed.is_empty();
-                return (selected && listing.lists(&current)).then_some(current);
-            }
-            (Some(_), Some(_)) => return None,
+            (None, _) => Self::Nobody,
+            (Some(lead), None) if lead == author => Self::Author,
+            (Some(lead), None) => numbers
+                .get(lead)
+                .map_or(Self::Unclear, |it| Self::Other(*it)),
+            (Some(_), Some(_)) => Self::Unclear,
         }
     }
-}
-
-/// MNT-7. A key that is listed joins when somebody it lists is a member; until then it waits on each
-/// of those it lists, so every listing is read twice at most.
-fn reciprocal(root: PublicKey, view: &RepoView) -> BTreeSet<PublicKey> {
-    let mut confirmed = BTreeSet::new();
-    let mut invited = BTreeSet::new();
-    let mut waiting_on: BTreeMap<PublicKey, Vec<PublicKey>> = BTreeMap::new();
-    let mut joining = vec![root];
-    while let Some(member) = joining.pop() {
-        if !confirmed.insert(member) {
-            continue;
-        }
-        joining.extend(waiting_on.remove(&member).into_iter().flatten());
-        let Some(listed) = listing(&member, view) else {
-            continue;
-        };
-        for key in listed.active().iter().filter(|key| invited.insert(**key)) {
-            let Some(theirs) = listing(key, view).filter(|theirs| theirs.lists(key)) else {
-                continue;
-            };
-            if theirs
-                .active()
-                .iter()
-                .any(|other| confirmed.contains(other))
-            {
-                joining.push(*key);
-            } else {
-                for other in theirs.active() {
-                    waiting_on.entry(*other).or_default().push(*key);
-                }
-            }
-        }
-    }
-    confirmed
-}
-
-/// MNT-11: listed is enough, own announcement or not. Who says in an own announcement that they left
-/// stays out all the same (MNT-4).
-fn recursive(root: PublicKey, view: &RepoView) -> BTreeSet<PublicKey> {
-    let mut confirmed = BTreeSet::from([root]);
-    let mut joined = vec![root];
-    while let Some(member) = joined.pop() {
-        let Some(listed) = listing(&member, view) else {
-            continue;
-        };
-        for key in listed.active() {
-            let left = listing(key, view).is_some_and(|theirs| !theirs.lists(key));
-            if !left && confirmed.insert(*key) {
-                joined.push(*key);
-            }
-        }
-    }
-    confirmed
 }
 
 /// What `key`'s newest announcement says. Is it back because a newer one was deleted, then only who

@@ -5,13 +5,14 @@
 //! contribute; what waits shows nothing until it is promoted as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use nostr::event::EventId;
 use nostr::key::PublicKey;
 
 use crate::lifecycle::Stage;
-use crate::maintainers::confirmed_set;
-use crate::name::RepoAddress;
+use crate::maintainers::Resolution;
+use crate::name::{Coordinate, RepoAddress};
 use crate::oid::Oid;
 use crate::policy::{Hosting, Policy};
 use crate::refname::{RefName, RefSpace};
@@ -49,26 +50,10 @@ pub enum DesiredRefs {
     },
 }
 
-/// The view of `repo`, as a function of events and upload records.
+/// The view of `repo`, as a function of events and upload records. For several repositories of a view
+/// a [`Planner`] does it once.
 pub fn desired(repo: &RepoAddress, view: &RepoView, policy: &Policy) -> Desired {
-    if !exists(repo, view, policy) {
-        return Desired {
-            exists: false,
-            refs: DesiredRefs::Empty,
-            proposals: BTreeMap::new(),
-        };
-    }
-    let maintainers = maintainers_of(repo, view, policy);
-    let refs = match newest_served(&maintainers, view) {
-        Some(winner) => refs_of(winner),
-        None if is_served(repo, view, policy) => DesiredRefs::Frozen,
-        None => DesiredRefs::Empty,
-    };
-    Desired {
-        exists: true,
-        refs,
-        proposals: proposals(repo, &maintainers, view),
-    }
+    Planner::new(view, policy).desired(repo)
 }
 
 /// The winner of the repository of `repo`'s owner: the newest served state by its confirmed set
@@ -78,7 +63,69 @@ pub fn winner<'v>(
     view: &'v RepoView,
     policy: &Policy,
 ) -> Option<&'v Entry<StateEvent>> {
-    newest_served(&maintainers_of(repo, view, policy), view)
+    let maintainers = Planner::new(view, policy).maintainers(repo);
+    newest_served(&maintainers, view)
+}
+
+/// The plans of all repositories of one view.
+#[derive(Debug)]
+pub struct Planner<'v> {
+    view: &'v RepoView,
+    policy: &'v Policy,
+    maintainers: Resolution,
+}
+
+impl<'v> Planner<'v> {
+    /// Reads a view.
+    pub fn new(view: &'v RepoView, policy: &'v Policy) -> Self {
+        Self {
+            view,
+            policy,
+            maintainers: Resolution::of(view, policy.maintainer_rule),
+        }
+    }
+
+    /// See [`desired`].
+    pub fn desired(&mut self, repo: &RepoAddress) -> Desired {
+        let served = is_hosted(repo, Stage::Served, self.view, self.policy);
+        if !served && !is_needed(repo, self.view, self.policy) {
+            return Desired {
+                exists: false,
+                refs: DesiredRefs::Empty,
+                proposals: BTreeMap::new(),
+            };
+        }
+        let maintainers = self.maintainers(repo);
+        let refs = match newest_served(&maintainers, self.view) {
+            Some(winner) => refs_of(winner),
+            None if served => DesiredRefs::Frozen,
+            None => DesiredRefs::Empty,
+        };
+        Desired {
+            exists: true,
+            refs,
+            proposals: proposals(repo, &maintainers, self.view),
+        }
+    }
+
+    /// See [`winner`].
+    pub fn winner(&mut self, repo: &RepoAddress) -> Option<&'v Entry<StateEvent>> {
+        newest_served(&self.maintainers(repo), self.view)
+    }
+
+    /// Whether the directory exists (REF-6).
+    pub fn exists(&self, repo: &RepoAddress) -> bool {
+        is_hosted(repo, Stage::Served, self.view, self.policy)
+            || is_needed(repo, self.view, self.policy)
+    }
+
+    /// Whose states move the refs of `repo`: for a `/prs/` repository nobody's.
+    pub fn maintainers(&mut self, repo: &RepoAddress) -> Arc<BTreeSet<PublicKey>> {
+        match repo {
+            RepoAddress::Announced(coordinate) => self.maintainers.confirmed(&coordinate.owner),
+            RepoAddress::Proposals(_) => Arc::default(),
+        }
+    }
 }
 
 /// REF-4. `branches` are the names that will exist.
@@ -100,24 +147,10 @@ pub fn head<'a>(
         .map_or_else(RefName::main, Clone::clone)
 }
 
-/// The targets of a proposal within one identifier (PR-2): the owners whose confirmed set overlaps
-/// those that its `a` tags name. Whether their repositories exist is another question (REF-6).
-pub fn is_target(
-    owner: &PublicKey,
-    named: &BTreeSet<PublicKey>,
-    view: &RepoView,
-    policy: &Policy,
-) -> bool {
-    let maintainers = confirmed_set(owner, view, policy.maintainer_rule);
-    !maintainers.is_disjoint(named)
-}
-
-/// REF-6
-pub(crate) fn exists(repo: &RepoAddress, view: &RepoView, policy: &Policy) -> bool {
+/// REF-6, but for what is served.
+fn is_needed(repo: &RepoAddress, view: &RepoView, policy: &Policy) -> bool {
     match repo {
-        RepoAddress::Announced(coordinate) => [Stage::Served, Stage::Waiting]
-            .into_iter()
-            .any(|stage| is_hosted(&coordinate.owner, stage, view, policy)),
+        RepoAddress::Announced(_) => is_hosted(repo, Stage::Waiting, view, policy),
         RepoAddress::Proposals(_) => {
             let uploaded = view.uploads.iter().any(|upload| upload.repository == *repo);
             let mut proposals = view.proposals.values();
@@ -126,30 +159,15 @@ pub(crate) fn exists(repo: &RepoAddress, view: &RepoView, policy: &Policy) -> bo
     }
 }
 
-fn is_served(repo: &RepoAddress, view: &RepoView, policy: &Policy) -> bool {
-    match repo {
-        RepoAddress::Announced(coordinate) => {
-            is_hosted(&coordinate.owner, Stage::Served, view, policy)
-        }
-        RepoAddress::Proposals(_) => false,
-    }
-}
-
-/// Whether an announcement of this stage asks for `owner`'s repository here.
-fn is_hosted(owner: &PublicKey, stage: Stage, view: &RepoView, policy: &Policy) -> bool {
+/// Whether an announcement of this stage asks for the repository here.
+fn is_hosted(repo: &RepoAddress, stage: Stage, view: &RepoView, policy: &Policy) -> bool {
+    let RepoAddress::Announced(Coordinate { owner, .. }) = repo else {
+        return false;
+    };
     let versions = view.announcements.get(owner).into_iter().flatten();
     versions
         .filter(|entry| entry.stage == stage)
         .any(|entry| policy.hosting(&entry.item) == Hosting::Listed)
-}
-
-fn maintainers_of(repo: &RepoAddress, view: &RepoView, policy: &Policy) -> BTreeSet<PublicKey> {
-    match repo {
-        RepoAddress::Announced(coordinate) => {
-            confirmed_set(&coordinate.owner, view, policy.maintainer_rule)
-        }
-        RepoAddress::Proposals(_) => BTreeSet::new(),
-    }
 }
 
 /// REF-1. A state that nothing can satisfy was never served; should one be, it still wins nothing

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use grasp_core::PublicKey;
 use grasp_core::announcement::{Announcement, Listing};
 use grasp_core::lifecycle::Stage;
-use grasp_core::maintainers::{MaintainerRule, confirmed_or_invited, confirmed_set};
-use grasp_core::view::RepoView;
+use grasp_core::maintainers::{MaintainerRule, Resolution, confirmed_or_invited, confirmed_set};
+use grasp_core::view::{ANNOUNCEMENTS_MAX, RepoView};
 use proptest::prelude::*;
 use support::key;
 use support::project::{RawTag, announcement, maintainers, role, tag, view};
@@ -139,6 +139,21 @@ proptest! {
         }
     }
 
+    /// MNT-10: what owners share is the same as what each would get alone, in whatever order asked.
+    #[test]
+    fn sets_resolved_together_are_those_resolved_alone(
+        announcements in prop::collection::vec(any_announcement(), 0..12),
+        order in Just((1..=KEYS).map(key).collect::<Vec<_>>()).prop_shuffle(),
+    ) {
+        let view = view_of(&announcements);
+        for rule in [MaintainerRule::Reciprocal, MaintainerRule::Recursive] {
+            let mut together = Resolution::of(&view, rule);
+            for owner in &order {
+                prop_assert_eq!(&*together.confirmed(owner), &confirmed_set(owner, &view, rule));
+            }
+        }
+    }
+
     /// MNT-7: order must not matter.
     #[test]
     fn the_order_of_arrival_does_not_matter(
@@ -168,5 +183,36 @@ proptest! {
             prop_assert!(confirmed.is_subset(&invited));
             prop_assert!(confirmed.is_empty() == invited.is_empty());
         }
+    }
+}
+
+/// MNT-10: the worst that a thousand strangers can do. Everybody lists a hundred others, in pairs that
+/// confirm each other and take in all the pairs after them: no two pairs have the same set.
+#[test]
+fn a_thousand_strangers_who_list_each_other_are_resolved() {
+    let count = ANNOUNCEMENTS_MAX;
+    let key = |n: usize| {
+        let mut bytes = [1; 32];
+        bytes[..8].copy_from_slice(&(n as u64).to_be_bytes());
+        PublicKey::from_byte_array(bytes)
+    };
+    let view = (0..count).fold(view(), |view, n| {
+        let listed: Vec<_> = if n % 2 == 0 {
+            // The partner, and the first of the pairs that follow.
+            let following = (1..98).map(|pair| n + 2 * pair);
+            [n + 1].into_iter().chain(following).map(key).collect()
+        } else {
+            vec![key(n - 1)]
+        };
+        let back = (n % 2 == 0 && n > 0).then(|| key(n - 1));
+        let listed: Vec<_> = listed.into_iter().chain(back).collect();
+        let item = announcement(key(n), 1, vec![maintainers(&listed)]);
+        view.announced(item, Stage::Served)
+    });
+    let view = view.build();
+    let mut together = Resolution::of(&view, MaintainerRule::Reciprocal);
+    for n in 0..count {
+        let set = together.confirmed(&key(n));
+        assert_eq!(set.len(), count - (n - n % 2), "{n}");
     }
 }

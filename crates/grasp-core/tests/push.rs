@@ -197,7 +197,7 @@ fn accepted(plan: &PushPlan) -> Vec<bool> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 200, ..ProptestConfig::default() })]
 
     /// PUSH-7, PUSH-8, PUSH-9
     #[test]

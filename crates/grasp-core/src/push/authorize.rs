@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::branches;
+use super::ground::Ground;
 use super::{Push, PushPlan, Verdict, proposals};
 use crate::lifecycle::{Batch, Change, Stage};
 use crate::name::RepoAddress;
@@ -15,7 +16,7 @@ pub(super) const ATOMIC: &str = "atomic push: another ref of it is refused";
 impl Push<'_> {
     /// The verdicts on the commands, before the pack is read. With `atomic` one refusal refuses all.
     pub fn authorize(&self) -> PushPlan {
-        let names = self.screen();
+        let (names, ground) = (self.screen(), Ground::of(self));
         let mut verdicts: BTreeMap<usize, Verdict> = BTreeMap::new();
         let mut wanted = Vec::new();
         let mut uploads = 0;
@@ -25,7 +26,7 @@ impl Push<'_> {
                     verdicts.insert(at, Verdict::Refuse(reason.clone()));
                 }
                 Ok(name) if name.space() == RefSpace::Proposal => {
-                    let verdict = proposals::judge(self, name, command.new, uploads);
+                    let verdict = proposals::judge(self, &ground, name, command.new, uploads);
                     uploads += usize::from(matches!(
                         verdict,
                         Verdict::Accept {
@@ -38,7 +39,8 @@ impl Push<'_> {
                 Ok(name) => wanted.push((at, name, command.new)),
             }
         }
-        let ruling = branches::judge(self, &wanted.iter().map(|it| (it.1, it.2)).collect());
+        let moves = wanted.iter().map(|it| (it.1, it.2)).collect();
+        let ruling = branches::judge(self, &ground, &moves);
         verdicts.extend(wanted.into_iter().map(|(at, ..)| at).zip(ruling.verdicts));
         let plan = PushPlan {
             verdicts: verdicts.into_values().collect(),

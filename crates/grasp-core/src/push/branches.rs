@@ -1,16 +1,15 @@
 //! Branches and tags: finds the signed state that a push completes (PUSH-6 … PUSH-9, PUSH-14).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use nostr::event::EventId;
 use nostr::key::PublicKey;
 
+use super::ground::Ground;
 use super::{Push, Verdict, advice};
 use crate::lifecycle::Stage;
-use crate::maintainers::confirmed_set;
 use crate::oid::Oid;
 use crate::refname::{RefName, RefSpace};
-use crate::refplan;
 use crate::state::StateEvent;
 use crate::view::Entry;
 
@@ -110,31 +109,29 @@ pub enum Difference {
 }
 
 /// Judges all branch and tag commands of a push together.
-pub(super) fn judge(push: &Push<'_>, wanted: &Wanted<'_>) -> Ruling {
+pub(super) fn judge(push: &Push<'_>, ground: &Ground<'_>, wanted: &Wanted<'_>) -> Ruling {
     if wanted.is_empty() {
         return Ruling::default();
     }
-    match select(push) {
-        Ok(maintainers) => Trial::new(push, wanted, &maintainers).judge(),
-        Err(obstacle) => refuse_all(wanted, obstacle),
+    match unselected(push, ground) {
+        None => Trial::new(push, ground, wanted).judge(),
+        Some(obstacle) => refuse_all(wanted, obstacle),
     }
 }
 
-/// PUSH-6: the maintainers for the npub of the URL.
-fn select(push: &Push<'_>) -> Result<BTreeSet<PublicKey>, Obstacle> {
-    let owner = &push.repo.coordinate().owner;
+/// PUSH-6: what is missing for the npub of the URL.
+fn unselected(push: &Push<'_>, ground: &Ground<'_>) -> Option<Obstacle> {
     let mut owners = push.view.announcements.keys();
     if !owners.any(|owner| push.view.announcement(owner).is_some()) {
-        return Err(Obstacle::NoAnnouncement);
+        return Some(Obstacle::NoAnnouncement);
     }
-    if !refplan::exists(push.repo, push.view, push.cx.policy) {
-        return Err(Obstacle::NotSelected);
+    if !ground.exists {
+        return Some(Obstacle::NotSelected);
     }
-    let maintainers = confirmed_set(owner, push.view, push.cx.policy.maintainer_rule);
-    if maintainers.is_empty() {
-        return Err(Obstacle::NoMaintainers);
-    }
-    Ok(maintainers)
+    ground
+        .maintainers
+        .is_empty()
+        .then_some(Obstacle::NoMaintainers)
 }
 
 fn refuse_all(wanted: &Wanted<'_>, obstacle: Obstacle) -> Ruling {
@@ -160,10 +157,11 @@ struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    fn new(push: &Push<'a>, wanted: &'a Wanted<'a>, maintainers: &BTreeSet<PublicKey>) -> Self {
+    fn new(push: &Push<'a>, ground: &Ground<'a>, wanted: &'a Wanted<'a>) -> Self {
         let is_local = |name: &RefName| matches!(name.space(), RefSpace::Branch | RefSpace::Tag);
         let local = push.current.iter().filter(|(name, _)| is_local(name));
-        let states = maintainers
+        let states = ground
+            .maintainers
             .iter()
             .filter_map(|key| push.view.states.get(key))
             .flatten()
@@ -175,7 +173,7 @@ impl<'a> Trial<'a> {
             wanted,
             by_name: wanted.iter().copied().collect(),
             states,
-            winner: refplan::winner(push.repo, push.view, push.cx.policy).map(|it| &it.item),
+            winner: ground.winner,
             waiting: waiting.count(),
         }
     }
@@ -266,25 +264,31 @@ impl<'a> Trial<'a> {
     }
 
     fn refuse(&self, candidates: &[&StateEvent]) -> Ruling {
-        let nearest = candidates.iter().max_by_key(|state| state.version());
         let obstacle = self.obstacle();
-        let verdict = |(name, new): &(&RefName, Oid)| {
-            Verdict::Refuse(match nearest {
-                Some(state) if !matches!(obstacle, Obstacle::Losing { .. }) => {
-                    if agrees(state, name, *new) {
-                        advice::incomplete(&self.mismatch(state))
-                    } else {
-                        advice::disagreement(state, name, *new)
-                    }
-                }
-                _ => advice::reason(&obstacle, *new),
-            })
+        let losing = matches!(obstacle, Obstacle::Losing { .. });
+        let nearest = candidates.iter().max_by_key(|state| state.version());
+        let Some(nearest) = nearest.filter(|_| !losing) else {
+            return refuse_all(self.wanted, obstacle);
         };
+        let reasons = self.reasons(nearest).into_iter();
         Ruling {
-            verdicts: self.wanted.iter().map(verdict).collect(),
+            verdicts: reasons.map(Verdict::Refuse).collect(),
             candidate: None,
             obstacle: Some(obstacle),
         }
+    }
+
+    /// Why `state` lets none of the commands through.
+    fn reasons(&self, state: &StateEvent) -> Vec<String> {
+        let incomplete = advice::incomplete(&self.mismatch(state));
+        let reason = |(name, new): &(&RefName, Oid)| {
+            if agrees(state, name, *new) {
+                incomplete.clone()
+            } else {
+                advice::disagreement(state, name, *new)
+            }
+        };
+        self.wanted.iter().map(reason).collect()
     }
 
     /// PUSH-10, PUSH-14

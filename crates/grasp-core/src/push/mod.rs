@@ -9,6 +9,7 @@ mod advice;
 mod authorize;
 mod branches;
 mod complete;
+mod ground;
 mod proposals;
 
 use std::collections::{BTreeMap, BTreeSet};

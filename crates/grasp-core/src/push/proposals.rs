@@ -3,20 +3,24 @@
 //! Clients push the commit before they publish the event. Until it comes, the first upload binds the
 //! id, so nobody can put another commit under an id that is about to be used.
 
-use std::collections::BTreeSet;
-
 use nostr::event::EventId;
 
+use super::ground::Ground;
 use super::{KnownEvent, Push, Verdict};
 use crate::event::kind;
 use crate::lifecycle::Stage;
 use crate::name::{Coordinate, RepoAddress};
 use crate::oid::Oid;
 use crate::refname::RefName;
-use crate::refplan;
 
 /// Judges one command. `uploads` is how many others of the same push bind an id.
-pub(super) fn judge(push: &Push<'_>, name: &RefName, new: Oid, uploads: usize) -> Verdict {
+pub(super) fn judge(
+    push: &Push<'_>,
+    ground: &Ground<'_>,
+    name: &RefName,
+    new: Oid,
+    uploads: usize,
+) -> Verdict {
     let Some(event) = name.proposal_event() else {
         let reason = "refs/nostr/ takes an event id: 64 lowercase hex digits, nothing more";
         return Verdict::Refuse(reason.to_owned());
@@ -24,9 +28,9 @@ pub(super) fn judge(push: &Push<'_>, name: &RefName, new: Oid, uploads: usize) -
     let judged = if new.is_zero() {
         delete(push, name)
     } else if let Some(known) = known(push, &event) {
-        bind_to_event(push, name, &event, &known, new)
+        bind_to_event(push, ground, (name, &event), &known, new)
     } else {
-        upload(push, name, event, new, uploads)
+        upload(push, ground, (name, &event), new, uploads)
     };
     judged.unwrap_or_else(Verdict::Refuse)
 }
@@ -56,8 +60,8 @@ fn known(push: &Push<'_>, event: &EventId) -> Option<KnownEvent> {
 
 fn bind_to_event(
     push: &Push<'_>,
-    name: &RefName,
-    event: &EventId,
+    ground: &Ground<'_>,
+    (name, event): (&RefName, &EventId),
     known: &KnownEvent,
     new: Oid,
 ) -> Result<Verdict, String> {
@@ -67,7 +71,7 @@ fn bind_to_event(
             "event {event} is of kind {kind}, not a pull request (1618) or an update of one (1619)"
         ));
     }
-    if !is_target(push, known) {
+    if !is_target(push, ground, known) {
         return Err(format!("PR event {event} does not target this repository"));
     }
     let commit = known
@@ -85,40 +89,36 @@ fn bind_to_event(
 }
 
 /// PR-2; in `/prs/` the path names the signer and the identifier (PUSH-19).
-fn is_target(push: &Push<'_>, known: &KnownEvent) -> bool {
+fn is_target(push: &Push<'_>, ground: &Ground<'_>, known: &KnownEvent) -> bool {
     let here = push.repo.coordinate();
     let targets = known.targets.iter();
-    let named: BTreeSet<_> = targets
+    let mut named = targets
         .filter(|target| target.identifier == here.identifier)
-        .map(|target| target.owner)
-        .collect();
+        .map(|target| target.owner);
     match push.repo {
-        RepoAddress::Announced(_) => {
-            refplan::is_target(&here.owner, &named, push.view, push.cx.policy)
-        }
-        RepoAddress::Proposals(_) => known.author == here.owner && !named.is_empty(),
+        RepoAddress::Announced(_) => named.any(|owner| ground.maintainers.contains(&owner)),
+        RepoAddress::Proposals(_) => known.author == here.owner && named.next().is_some(),
     }
 }
 
 fn upload(
     push: &Push<'_>,
-    name: &RefName,
-    event: EventId,
+    ground: &Ground<'_>,
+    (name, event): (&RefName, &EventId),
     new: Oid,
     uploads: usize,
 ) -> Result<Verdict, String> {
     let announced = matches!(push.repo, RepoAddress::Announced(_));
-    if announced && !refplan::exists(push.repo, push.view, push.cx.policy) {
+    if announced && !ground.exists {
         return Err("No repository announcement found".to_owned());
     }
-    let records = || push.view.uploads.iter();
-    if let Some(other) = records().find(|it| it.event == event && it.commit != new) {
+    let records = ground.uploads_of(event);
+    if let Some(other) = records.iter().find(|it| it.commit != new) {
         let bound = other.commit;
         return Err(format!("bound to commit {bound} until its event comes"));
     }
-    let is_live = |deadline| deadline > push.cx.now;
-    if records().any(|it| it.event == event && it.repository == *push.repo && is_live(it.deadline))
-    {
+    let here = records.iter().find(|it| it.repository == *push.repo);
+    if here.is_some_and(|it| it.deadline > push.cx.now) {
         return Ok(Verdict::NOTHING_TO_DO);
     }
     if push
@@ -129,16 +129,13 @@ fn upload(
         return Err("exists with another commit, and is never moved by a push".to_owned());
     }
     let most = push.cx.policy.uploads.per_repository;
-    let held = records()
-        .filter(|it| it.repository == *push.repo && it.event != event)
-        .count();
-    if held + uploads >= most {
+    if here.is_none() && ground.uploads_here + uploads >= most {
         return Err(format!(
             "{most} uploads wait here for their events: publish them, or try again later"
         ));
     }
     Ok(Verdict::Accept {
         installs: Some(new),
-        upload: Some(event),
+        upload: Some(*event),
     })
 }

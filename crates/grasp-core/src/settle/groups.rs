@@ -1,13 +1,14 @@
 //! Which repositories of a view there are, and whose states count in which.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use nostr::event::EventId;
 use nostr::key::PublicKey;
 
 use super::entry::counts;
 use crate::lifecycle::Stage;
-use crate::maintainers::confirmed_set;
+use crate::maintainers::Resolution;
 use crate::name::RepoAddress;
 use crate::policy::{Hosting, Policy};
 use crate::state::StateEvent;
@@ -18,7 +19,7 @@ use crate::view::{Entry, ObjectFacts, RepoView};
 #[derive(Debug)]
 pub(crate) struct Groups {
     hosted: BTreeSet<EventId>,
-    confirmed: BTreeMap<PublicKey, BTreeSet<PublicKey>>,
+    confirmed: BTreeMap<PublicKey, Arc<BTreeSet<PublicKey>>>,
 }
 
 impl Groups {
@@ -38,8 +39,9 @@ impl Groups {
             .announcements
             .iter()
             .filter(|(_, versions)| versions.iter().any(hosts));
+        let mut maintainers = Resolution::of(view, policy.maintainer_rule);
         self.confirmed = owners
-            .map(|(owner, _)| (*owner, confirmed_set(owner, view, policy.maintainer_rule)))
+            .map(|(owner, _)| (*owner, maintainers.confirmed(owner)))
             .collect();
     }
 
@@ -63,7 +65,7 @@ impl Groups {
 
     /// Owners with their confirmed sets.
     pub(crate) fn sets(&self) -> impl Iterator<Item = (&PublicKey, &BTreeSet<PublicKey>)> {
-        self.confirmed.iter()
+        self.confirmed.iter().map(|(owner, set)| (owner, &**set))
     }
 
     /// Whether `owner` has a repository here that clients may see announced.
@@ -117,8 +119,9 @@ impl Groups {
 
     /// The repositories of `owner` and of whoever counts there.
     pub(crate) fn relatives(&self, view: &RepoView, owner: &PublicKey) -> BTreeSet<RepoAddress> {
-        let set = self.confirmed.get(owner).into_iter().flatten();
-        set.chain([owner])
+        let set = self.confirmed.get(owner).into_iter();
+        set.flat_map(|set| set.iter())
+            .chain([owner])
             .map(|key| view.repository(*key))
             .collect()
     }

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use crate::lifecycle::{Batch, Change};
 use crate::name::RepoAddress;
 use crate::policy::Circumstances;
-use crate::refplan::desired;
+use crate::refplan::Planner;
 use crate::view::{ObjectFacts, RepoView};
 
 pub(crate) use difference::difference;
@@ -61,8 +61,8 @@ pub fn conclude(
 pub fn dirtied(before: &RepoView, after: &RepoView, cx: Circumstances<'_>) -> Batch {
     let concerned: BTreeSet<RepoAddress> =
         [before, after].into_iter().flat_map(addresses).collect();
-    let differs =
-        |repo: &RepoAddress| desired(repo, before, cx.policy) != desired(repo, after, cx.policy);
+    let [mut before, mut after] = [before, after].map(|view| Planner::new(view, cx.policy));
+    let differs = |repo: &RepoAddress| before.desired(repo) != after.desired(repo);
     concerned
         .into_iter()
         .filter(differs)
