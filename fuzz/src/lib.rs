@@ -10,6 +10,7 @@ use grasp_core::proposal::Proposal;
 use grasp_core::related::References;
 use grasp_core::state::StateEvent;
 use grasp_git::http::receive_pack::read_request;
+use grasp_git::ingest::{PackLimits, scan_pack};
 use grasp_git::pktline::{DATA_MAX, Packet, Reader, decode};
 use grasp_relay::message::{ClientMessage, claimed_id};
 
@@ -48,6 +49,17 @@ pub fn receive_pack(data: &[u8]) {
             assert!(!command.name.contains('\0'));
         }
     }
+}
+
+/// The scanner that every pack passes before it is indexed.
+pub fn packs(mut data: &[u8]) {
+    let limits = PackLimits {
+        bytes: 1 << 20,
+        objects: 1_000,
+        object_bytes: 1 << 20,
+        inflated_bytes: 1 << 22,
+    };
+    let _ = scan_pack(&mut data, &limits);
 }
 
 /// A text of a client, and the event or the filters in it.

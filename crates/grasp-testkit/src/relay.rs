@@ -168,6 +168,11 @@ impl RelayClient {
         }
     }
 
+    /// What came while something else was waited for.
+    pub fn heard(&mut self) -> Vec<Value> {
+        self.heard.drain(..).collect()
+    }
+
     /// Whatever comes within a short silence. To show that something does not come, first do
     /// something that would come after it.
     pub async fn drain(&mut self) -> Vec<Value> {

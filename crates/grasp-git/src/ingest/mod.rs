@@ -231,5 +231,17 @@ impl Sink for Intake<'_> {
     }
 }
 
+/// Whether the scanner takes a pack, which is read to its end and kept nowhere: for whoever only wants the
+/// judgement, such as a fuzzer.
+pub fn scan_pack(pack: &mut dyn Read, limits: &PackLimits) -> Result<(), IngestError> {
+    struct Nowhere;
+    impl Sink for Nowhere {
+        fn take(&mut self, _bytes: &[u8], _seen: &Scanned) -> Result<(), IngestError> {
+            Ok(())
+        }
+    }
+    scan(pack, &mut Nowhere, limits, &AtomicBool::new(false)).map(drop)
+}
+
 #[cfg(test)]
 mod tests;

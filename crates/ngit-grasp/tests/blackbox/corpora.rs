@@ -35,6 +35,7 @@ fn no_input_makes_a_parser_panic() {
     let inputs = [
         run("pkt_lines", targets::pkt_lines),
         run("receive_pack", targets::receive_pack),
+        run("packs", targets::packs),
         run("messages", targets::messages),
         run("events", targets::events),
     ];
