@@ -26,5 +26,6 @@ mod testing;
 pub use error::Error;
 pub use ingest::{IngestError, Installed, PackLimits, Quarantined, ingest};
 pub use objects::{ObjectKind, Objects};
+pub use propagate::propagate;
 pub use refs::{RefSnapshot, RefValue};
 pub use repository::{GitConfig, Lease, OpenError, RepoLock, Repositories};

@@ -25,7 +25,7 @@ const DELTA_CACHE_BYTES: usize = 32 << 20;
 
 /// What the objects of a pack name.
 #[derive(Debug, Default)]
-pub(super) struct Closure {
+pub(crate) struct Closure {
     /// By place in the index: whether another object of the pack names it.
     named: Vec<bool>,
     /// Something named is neither in the pack nor in the repository.
@@ -35,7 +35,7 @@ pub(super) struct Closure {
 impl Closure {
     /// Whether the pack is exactly what `tips` need. Bases that were added to a thin pack may be left
     /// over, if the repository has them anyway.
-    pub(super) fn is_needed_whole(
+    pub(crate) fn is_needed_whole(
         &self,
         pack: &Pack,
         own: &Store,
@@ -67,7 +67,7 @@ impl Closure {
 }
 
 /// Checks every object of `pack`. `own` are the objects it is to join.
-pub(super) fn check(
+pub(crate) fn check(
     pack: &Pack,
     own: &Store,
     limits: &PackLimits,

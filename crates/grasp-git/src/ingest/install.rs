@@ -34,7 +34,10 @@ pub(crate) fn install(indexes: &[PathBuf], lease: &Lease) -> Result<u64, Error> 
     let mut linked = Linked::default();
     for part in PARTS {
         for index in indexes {
-            linked.link(&index.with_extension(part), &folder)?;
+            let file = index.with_extension(part);
+            if part != "rev" || file.exists() {
+                linked.link(&file, &folder)?;
+            }
         }
         failpoint::pass("ingest:linked");
     }
@@ -57,7 +60,6 @@ impl Linked {
             Ok(()) => self.files.push(target),
             // The name is the sum of the content: it is there already.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !file.exists() => {}
             Err(error) => return Err(error).attempt("link", &target),
         }
         Ok(())

@@ -5,7 +5,7 @@
 //! linked into a repository (PUSH-18), after everything they need is known to be there. *Invariant:*
 //! whatever goes wrong on the way, the folder goes and the repository has seen nothing.
 
-mod closure;
+pub(crate) mod closure;
 mod install;
 mod large;
 mod limits;

@@ -7,5 +7,5 @@ mod index;
 mod reach;
 mod write;
 
-pub(crate) use reach::Sources;
+pub(crate) use reach::{Needed, Sources};
 pub(crate) use write::write;

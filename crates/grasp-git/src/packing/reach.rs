@@ -46,6 +46,11 @@ impl<'a> Sources<'a> {
         }
     }
 
+    /// The packs, in the order they are searched.
+    pub(crate) fn packs(&self) -> &[Arc<Pack>] {
+        &self.packs
+    }
+
     /// Walks from `tips`, not past what `present` says is complete where the objects shall go.
     pub(crate) fn need(
         &self,
