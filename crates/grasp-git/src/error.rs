@@ -23,12 +23,6 @@ pub enum Error {
         /// The object.
         oid: Oid,
     },
-    /// The relatives do not hold everything the tips need either.
-    #[error("{} objects are in none of the repositories, {} among them", missing.len(), first(missing))]
-    Incomplete {
-        /// Some of the missing objects, at most a few.
-        missing: Vec<Oid>,
-    },
     /// An object is there and cannot be read.
     #[error("cannot read object {oid}: {problem}")]
     Damaged {
@@ -55,10 +49,6 @@ pub enum Error {
         /// The answer.
         source: io::Error,
     },
-}
-
-fn first(missing: &[Oid]) -> Oid {
-    missing.first().copied().unwrap_or(Oid::ZERO)
 }
 
 /// Says what was tried when the file system refuses.

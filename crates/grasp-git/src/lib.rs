@@ -24,7 +24,7 @@ mod packing;
 mod testing;
 
 pub use error::Error;
-pub use ingest::{IngestError, Installed, PackLimits, Quarantined, ingest};
+pub use ingest::{IngestError, Installed, PackLimits, Quarantined, ingest, scan_pack};
 pub use objects::{ObjectKind, Objects};
 pub use propagate::propagate;
 pub use refs::{RefSnapshot, RefValue};

@@ -30,7 +30,7 @@ pub(crate) fn install(indexes: &[PathBuf], lease: &Lease) -> Result<u64, Error> 
         let pack = index.with_extension("pack");
         bytes += fs::metadata(&pack).attempt("measure", &pack)?.len();
     }
-    failpoint::pass("ingest:synced");
+    failpoint::pass("ingest.synced");
     let mut linked = Linked::default();
     for part in PARTS {
         for index in indexes {
@@ -39,10 +39,13 @@ pub(crate) fn install(indexes: &[PathBuf], lease: &Lease) -> Result<u64, Error> 
                 linked.link(&file, &folder)?;
             }
         }
-        failpoint::pass("ingest:linked");
+        if part == "pack" {
+            failpoint::pass("ingest.linked");
+        }
     }
+    failpoint::pass("ingest.indexed-in-place");
     sync_folder(&folder).attempt("sync", &folder)?;
-    failpoint::pass("ingest:folder-synced");
+    failpoint::pass("ingest.durable");
     linked.keep();
     Ok(bytes)
 }

@@ -141,6 +141,11 @@ fn needed(by: Option<&Oid>) -> String {
 }
 
 impl IngestError {
+    /// Whether the fault is the sender's, or its line's: to be told, not logged.
+    pub fn is_clients(&self) -> bool {
+        !self.is_ours()
+    }
+
     /// Whether the fault is this server's: to be logged, and worth another try.
     pub fn is_ours(&self) -> bool {
         matches!(self, Self::Store(_) | Self::QuarantineFull { .. })

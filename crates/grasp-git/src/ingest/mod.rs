@@ -89,7 +89,7 @@ pub fn ingest(
     };
     let scanned = scan(pack, &mut intake, limits, cancel)?;
     let Intake { folder, state, .. } = intake;
-    failpoint::pass("ingest:received");
+    failpoint::pass("ingest.scanned");
     let index = match state {
         State::Memory(_) if scanned.objects == 0 => None,
         State::Memory(bytes) => {
@@ -106,7 +106,7 @@ pub fn ingest(
         }
         State::Large(large) => Some(large.finish(scanned, cancel)?),
     };
-    failpoint::pass("ingest:indexed");
+    failpoint::pass("ingest.indexed");
     let own = Objects::open(lease)?;
     let pack = index
         .map(|index| Pack::open(&index))
@@ -189,7 +189,7 @@ impl Quarantined {
             return Ok(None);
         }
         let index = packing::write(self.folder.path(), &needed, &sources)?;
-        failpoint::pass("ingest:exact-pack");
+        failpoint::pass("ingest.packed");
         Ok(Some(index))
     }
 }

@@ -21,6 +21,7 @@ pub(crate) struct Sources<'a> {
 }
 
 /// What tips need that is not there yet.
+#[derive(Default)]
 pub(crate) struct Needed {
     /// Each source pack, with a mark for every object of it (by its place in the index) that is needed.
     pub(crate) packs: Vec<(Arc<Pack>, Vec<bool>)>,

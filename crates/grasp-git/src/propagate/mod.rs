@@ -5,6 +5,7 @@
 //! link outlives the repository it came from. Otherwise what is needed is packed anew, so that nothing
 //! else, say an upload that nobody has signed for, comes along (PUSH-18).
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,7 +14,7 @@ use grasp_core::failpoint;
 use grasp_core::oid::Oid;
 
 use crate::error::Error;
-use crate::ingest::{Folder, IngestError, Installed, PackLimits, closure, install};
+use crate::ingest::{Folder, IngestError, PackLimits, closure, install};
 use crate::objects::{Objects, Pack, from_gix};
 use crate::packing::{self, Needed, Sources};
 use crate::repository::{Lease, Repositories};
@@ -21,8 +22,8 @@ use crate::repository::{Lease, Repositories};
 /// From this size on a pack is looked through in its own order first, which is faster than a walk.
 const LARGE_OBJECTS: u32 = 1000;
 
-/// Makes `tips` complete in the repository of `to`, with what the repositories of `from` have. The
-/// repository is not touched unless all of it is there: then [`Error::Incomplete`].
+/// Makes those of `tips` complete in the repository of `to` that it and the repositories of `from` have
+/// together, and returns them. A tip that is not whole anywhere is left out and changes nothing.
 ///
 /// Blocks.
 pub fn propagate(
@@ -30,58 +31,82 @@ pub fn propagate(
     to: &Lease,
     from: &[Lease],
     tips: &[Oid],
-) -> Result<Installed, Error> {
+) -> Result<BTreeSet<Oid>, Error> {
     let own = Objects::open(to)?;
-    let missing: Vec<Oid> = tips
-        .iter()
-        .filter(|tip| !own.contains(tip))
-        .copied()
-        .collect();
-    let installed = if missing.is_empty() {
-        Installed::default()
-    } else {
-        bring(repositories, to, &own, from, &missing)?
-    };
-    to.remember_complete(tips.iter().copied());
-    Ok(installed)
+    let (mut complete, missing): (BTreeSet<Oid>, BTreeSet<Oid>) =
+        tips.iter().partition(|tip| own.contains(tip));
+    if !missing.is_empty() {
+        complete.extend(bring(repositories, to, &own, from, missing)?);
+    }
+    to.remember_complete(complete.iter().copied());
+    Ok(complete)
 }
 
+/// Brings what can be brought of `tips`, none of which is in `own`.
 fn bring(
     repositories: &Repositories,
     to: &Lease,
     own: &Objects,
     from: &[Lease],
-    tips: &[Oid],
-) -> Result<Installed, Error> {
+    tips: BTreeSet<Oid>,
+) -> Result<BTreeSet<Oid>, Error> {
     let relatives = from.iter().map(Objects::open);
     let relatives: Vec<Objects> = relatives.collect::<Result<_, Error>>()?;
     let sources = Sources::new(None, relatives.iter().map(Objects::store).collect());
-    if let Some(pack) = whole_pack(&sources, own, tips)
-        && let Some(installed) = link(&[pack], to)
+    if let Some(pack) = whole_pack(&sources, own, &tips)
+        && link(&[pack], to)
     {
-        return Ok(installed);
+        return Ok(tips);
     }
-    let never = AtomicBool::new(false);
-    let needed = sources
-        .need(tips, |oid| own.contains(oid), &never)
-        .map_err(as_error)?;
+    let (tips, needed) = whole_tips(&sources, own, tips)?;
+    if needed.objects == 0 {
+        return Ok(tips);
+    }
     if let Some(packs) = linkable(&needed, own)
-        && let Some(installed) = link(&packs, to)
+        && link(&packs, to)
     {
-        return Ok(installed);
+        return Ok(tips);
     }
     let folder = Folder::create(repositories)?;
     let index = packing::write(folder.path(), &needed, &sources)?;
-    failpoint::pass("propagate:packed");
-    let bytes = install(&[index], to)?;
-    Ok(Installed {
-        objects: u64::from(needed.objects),
-        bytes,
-    })
+    failpoint::pass("propagate.packed");
+    install(&[index], to)?;
+    Ok(tips)
+}
+
+/// Those of `tips` that are whole in the sources, and what they need. They are walked together; only if
+/// that meets a hole, one by one.
+fn whole_tips(
+    sources: &Sources<'_>,
+    own: &Objects,
+    tips: BTreeSet<Oid>,
+) -> Result<(BTreeSet<Oid>, Needed), Error> {
+    let need = |tips: &[Oid]| {
+        let never = AtomicBool::new(false);
+        match sources.need(tips, |oid| own.contains(oid), &never) {
+            Ok(needed) => Ok(Some(needed)),
+            Err(IngestError::Store(error)) => Err(error),
+            // A hole, or an object that is none.
+            Err(_) => Ok(None),
+        }
+    };
+    let together: Vec<Oid> = tips.iter().copied().collect();
+    if let Some(needed) = need(&together)? {
+        return Ok((tips, needed));
+    }
+    let mut whole = BTreeSet::new();
+    for tip in tips {
+        if need(&[tip])?.is_some() {
+            whole.insert(tip);
+        }
+    }
+    let together: Vec<Oid> = whole.iter().copied().collect();
+    let needed = need(&together)?.unwrap_or_default();
+    Ok((whole, needed))
 }
 
 /// A large pack that has all the tips, and nothing else than what they need.
-fn whole_pack(sources: &Sources<'_>, own: &Objects, tips: &[Oid]) -> Option<Arc<Pack>> {
+fn whole_pack(sources: &Sources<'_>, own: &Objects, tips: &BTreeSet<Oid>) -> Option<Arc<Pack>> {
     let has_tips = |pack: &&Arc<Pack>| {
         pack.index.num_objects() >= LARGE_OBJECTS
             && tips.iter().all(|tip| pack.offset_of(tip).is_some())
@@ -91,8 +116,9 @@ fn whole_pack(sources: &Sources<'_>, own: &Objects, tips: &[Oid]) -> Option<Arc<
     // What this refuses, for whatever reason, the walk judges anew.
     let closure = closure::check(pack, own.store(), &PackLimits::default(), &never).ok()?;
     let count = pack.index.num_objects();
+    let tips: Vec<Oid> = tips.iter().copied().collect();
     closure
-        .is_needed_whole(pack, own.store(), tips, count)
+        .is_needed_whole(pack, own.store(), &tips, count)
         .then(|| Arc::clone(pack))
 }
 
@@ -121,41 +147,16 @@ fn linkable(needed: &Needed, own: &Objects) -> Option<Vec<Arc<Pack>>> {
     Some(packs)
 }
 
-/// Links packs into the repository of `to`. `None` if that cannot be done, whatever the reason: they may
+/// Links packs into the repository of `to`. `false` if that cannot be done, whatever the reason: they may
 /// have been moved, or lie on another file system. Nothing is left of a try.
-fn link(packs: &[Arc<Pack>], to: &Lease) -> Option<Installed> {
-    let indexes: Vec<PathBuf> = packs
-        .iter()
-        .map(|pack| pack.path().with_extension("idx"))
-        .collect();
-    let objects = packs
-        .iter()
-        .map(|pack| u64::from(pack.index.num_objects()))
-        .sum();
-    match install(&indexes, to) {
-        Ok(bytes) => Some(Installed { objects, bytes }),
-        Err(error) => {
-            tracing::debug!(%error, repo = %to.address(), "packs are copied, as they cannot be linked");
-            None
-        }
+fn link(packs: &[Arc<Pack>], to: &Lease) -> bool {
+    let index = |pack: &Arc<Pack>| pack.path().with_extension("idx");
+    let indexes: Vec<PathBuf> = packs.iter().map(index).collect();
+    let linked = install(&indexes, to);
+    if let Err(error) = &linked {
+        tracing::debug!(%error, repo = %to.address(), "packs are copied, as they cannot be linked");
     }
-}
-
-fn as_error(error: IngestError) -> Error {
-    match error {
-        IngestError::Store(error) => error,
-        IngestError::Missing { missing, .. } => Error::Incomplete {
-            missing: vec![missing],
-        },
-        IngestError::Harmful { oid, finding } => Error::Damaged {
-            oid,
-            problem: finding.to_owned(),
-        },
-        other => Error::Damaged {
-            oid: Oid::ZERO,
-            problem: other.to_string(),
-        },
-    }
+    linked.is_ok()
 }
 
 #[cfg(test)]

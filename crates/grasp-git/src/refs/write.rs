@@ -33,14 +33,14 @@ pub(crate) fn write(
         replace(home, packed::FILE, packed::render(&refs).as_bytes())?;
         changed = true;
     }
-    failpoint::pass("refs:packed-refs-renamed");
+    failpoint::pass("refs.renamed");
     loose::clear(home)?;
     let pointer = format!("ref: {head}\n");
     if !fs::read(home.join("HEAD")).is_ok_and(|there| there == pointer.as_bytes()) {
         replace(home, "HEAD", pointer.as_bytes())?;
         changed = true;
     }
-    failpoint::pass("refs:head-renamed");
+    failpoint::pass("refs.head");
     if changed {
         sync_folder(home).attempt("sync", home)?;
     }
@@ -89,6 +89,6 @@ fn replace(home: &Path, name: &str, content: &[u8]) -> Result<(), Error> {
     let fresh = home.join(format!("{name}.new"));
     let target = home.join(name);
     write_file(&fresh, content).attempt("write", &fresh)?;
-    failpoint::pass("refs:before-rename");
+    failpoint::pass("refs.written");
     fs::rename(&fresh, &target).attempt("replace", &target)
 }

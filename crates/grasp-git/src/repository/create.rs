@@ -19,7 +19,7 @@ const TRIES: usize = 8;
 /// Builds it at `fresh` and moves it to `home`, so that it is never half there.
 pub(super) fn create(fresh: &Path, home: &Path) -> Result<(), Error> {
     build(fresh)?;
-    failpoint::pass("repository:built");
+    failpoint::pass("repository.built");
     let above = home.parent().unwrap_or(home);
     for last in (0..TRIES).map(|nth| nth + 1 == TRIES) {
         create_folders(above).attempt("create", above)?;
@@ -31,7 +31,7 @@ pub(super) fn create(fresh: &Path, home: &Path) -> Result<(), Error> {
             }
         }
     }
-    failpoint::pass("repository:renamed");
+    failpoint::pass("repository.renamed");
     sync_folder(above).attempt("sync", above)
 }
 

@@ -106,7 +106,7 @@ impl RepoLock {
                 None => self.repositories.0.trash.delete(place),
             }
         }
-        failpoint::pass("repository:moved-to-trash");
+        failpoint::pass("repository.removed");
         if let Some(above) = home.parent() {
             match sync_folder(above) {
                 // Another removal took the owner's folder with it.

@@ -132,7 +132,7 @@ impl Repositories {
 
     /// Whether the repository is there.
     pub fn exists(&self, repo: &RepoAddress) -> bool {
-        self.cached(repo).is_some() || self.path(repo).join("HEAD").is_file()
+        self.cached_refs(repo).is_some() || self.path(repo).join("HEAD").is_file()
     }
 
     /// Takes part in the use of a repository (REF-7): as long as the lease is held, what was there stays
@@ -171,7 +171,7 @@ impl Repositories {
 
     /// The refs of a repository, as last written. From memory but for the first time.
     pub fn refs(&self, repo: &RepoAddress) -> Result<Arc<RefSnapshot>, Error> {
-        if let Some(snapshot) = self.cached(repo) {
+        if let Some(snapshot) = self.cached_refs(repo) {
             return Ok(snapshot);
         }
         for _ in 1..READ_TRIES {
@@ -190,6 +190,11 @@ impl Repositories {
         self.read_refs(repo).map(Arc::new)
     }
 
+    /// The refs of a repository if they are in memory; never reads.
+    pub fn cached_refs(&self, repo: &RepoAddress) -> Option<Arc<RefSnapshot>> {
+        self.snapshots_read().by_repo.get(repo).cloned()
+    }
+
     /// A handle over the objects of a leased repository.
     pub fn objects(&self, lease: &Lease) -> Result<Objects, Error> {
         Objects::open(lease)
@@ -203,10 +208,6 @@ impl Repositories {
         let mut snapshot = refs::read(&home, || Objects::open(&self.lease(repo)))?;
         snapshot.generation = self.next_generation();
         Ok(snapshot)
-    }
-
-    fn cached(&self, repo: &RepoAddress) -> Option<Arc<RefSnapshot>> {
-        self.snapshots_read().by_repo.get(repo).cloned()
     }
 
     /// Shows `snapshot` from now on; `None`: the repository is gone.
