@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 pub use tokio_tungstenite::tungstenite::Message as Frame;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 
 use crate::wait::DEADLINE;
 
@@ -110,7 +110,8 @@ impl RelayClient {
             let value = value.parse().expect("a header value");
             request.headers_mut().insert(*name, value);
         }
-        let (socket, _) = connect_async(request).await?;
+        // Without Nagle: a small message after another would wait for the answer to neither.
+        let (socket, _) = connect_async_with_config(request, None, true).await?;
         Ok(Self {
             socket,
             heard: VecDeque::new(),
