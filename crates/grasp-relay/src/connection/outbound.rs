@@ -103,7 +103,8 @@ impl Outbound {
         }
     }
 
-    fn try_reserve_page(self: &Arc<Self>) -> Option<Reservation> {
+    /// Keeps a page's worth of room for stored events, if there is some.
+    pub(crate) fn try_reserve_page(self: &Arc<Self>) -> Option<Reservation> {
         let mut queue = self.lock();
         let page = (self.bytes_max / 16).max(1);
         let bytes = if queue.bytes < self.bytes_max / 2 && self.total() < self.total_bytes_max {

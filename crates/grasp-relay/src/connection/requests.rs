@@ -9,15 +9,20 @@ use grasp_store::QueryLimits;
 use super::frame::Frame;
 use super::session::Session;
 use crate::address::Rate;
+use crate::count;
 use crate::intake::Intake;
 use crate::limits::Limit;
 use crate::message::Request;
 use crate::negentropy::{self, Responder};
+use crate::query::Lane;
+use crate::query::stored::Stored;
 use crate::subscription::Subscription;
-use crate::{count, query};
 
 /// A subscription id that is too long is echoed so far: its owner knows it by less.
 const ECHO_MAX: usize = 1024;
+
+/// Filters that are longer are not read on an async worker.
+const LONG_TEXT: usize = 64 * 1024;
 
 /// Why a request is refused.
 struct Refusal {
@@ -27,8 +32,8 @@ struct Refusal {
 }
 
 impl<I: Intake> Session<I> {
-    pub(super) fn handle_req(&mut self, request: &Request<'_>) {
-        let filters = match self.read_request(request) {
+    pub(super) async fn handle_req(&mut self, request: &Request<'_>) {
+        let filters = match self.read_request(request).await {
             Ok(filters) => filters,
             Err(refusal) => return self.refuse_request(&request.id, &refusal),
         };
@@ -57,16 +62,19 @@ impl<I: Intake> Session<I> {
             max_limit: self.shared.limits.filter_limit,
             now: (self.shared.clock)(),
         };
+        let Some(rest) = Stored::new(subscription, limits).send_here(&self.shared.reader) else {
+            return;
+        };
         let (reader, turn) = (self.shared.reader.clone(), Arc::clone(&self.queries_free));
         let task = self.jobs.spawn(async move {
             let _turn = turn.acquire().await;
-            query::answer(&reader, &subscription, limits).await;
+            rest.send(&reader).await;
         });
         self.subscriptions.answering(id, task);
     }
 
     pub(super) async fn handle_count(&mut self, request: Request<'_>) {
-        let filters = match self.read_request(&request) {
+        let filters = match self.read_request(&request).await {
             Ok(filters) => filters,
             Err(refusal) => return self.refuse_request(&request.id, &refusal),
         };
@@ -80,7 +88,7 @@ impl<I: Intake> Session<I> {
     }
 
     pub(super) async fn handle_neg_open(&mut self, id: String, filter: &str, message: &str) {
-        let opened = self.read_neg_open(&id, filter, message);
+        let opened = self.read_neg_open(&id, filter, message).await;
         let (filter, message) = match opened {
             Ok(opened) => opened,
             Err(reason) => {
@@ -136,7 +144,7 @@ impl<I: Intake> Session<I> {
     }
 
     /// Checks a `NEG-OPEN` and makes place for its session.
-    fn read_neg_open(
+    async fn read_neg_open(
         &mut self,
         id: &str,
         filter: &str,
@@ -153,8 +161,9 @@ impl<I: Intake> Session<I> {
         let allowed = self.shared.addresses.allow(&self.client, Rate::Queries);
         allowed.map_err(|refused| format!("rate-limited: too many queries: {refused}"))?;
         self.check_id(id)?;
-        let filter =
-            read_filter(filter).map_err(|error| format!("{}: {error}", negentropy::INVALID))?;
+        let filters = self.read_filters(&[filter]).await;
+        let mut filters = filters.map_err(|error| format!("{}: {error}", negentropy::INVALID))?;
+        let filter = filters.pop().ok_or(negentropy::INVALID)?;
         let message = negentropy::from_hex(message).ok_or(negentropy::INVALID)?;
         if !self.negentropy.begin(id, limits, Instant::now()) {
             self.shared.metrics.refused(Limit::NegentropySessions);
@@ -164,7 +173,7 @@ impl<I: Intake> Session<I> {
     }
 
     /// Checks what `REQ` and `COUNT` have in common, and reads their filters.
-    fn read_request(&mut self, request: &Request<'_>) -> Result<Vec<Filter>, Refusal> {
+    async fn read_request(&mut self, request: &Request<'_>) -> Result<Vec<Filter>, Refusal> {
         let limits = &self.shared.limits;
         let metrics = &self.shared.metrics;
         if !self.rates.queries.take(Instant::now()) {
@@ -187,12 +196,21 @@ impl<I: Intake> Session<I> {
         if request.filters.is_empty() {
             return Err(Refusal::malformed("a request has at least one filter"));
         }
-        let filters: Result<_, String> = request
-            .filters
-            .iter()
-            .map(|text| read_filter(text))
-            .collect();
+        let filters = self.read_filters(&request.filters).await;
         filters.map_err(|error| Refusal::malformed(&error))
+    }
+
+    /// Reads filters; very long ones take long to read, and an async worker has no time.
+    async fn read_filters(&self, texts: &[&str]) -> Result<Vec<Filter>, String> {
+        if texts.iter().map(|text| text.len()).sum::<usize>() < LONG_TEXT {
+            return texts.iter().map(|text| read_filter(text)).collect();
+        }
+        let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+        let reader = &self.shared.reader;
+        let read = reader.run(Lane::Quick, move |_| {
+            Ok(texts.iter().map(|text| read_filter(text)).collect())
+        });
+        read.await.unwrap_or_else(|error| Err(error.to_string()))
     }
 
     fn check_id(&self, id: &str) -> Result<(), String> {

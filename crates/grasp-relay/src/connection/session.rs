@@ -18,6 +18,7 @@ use crate::limits::Limit;
 use crate::message::{ClientMessage, claimed_id};
 use crate::metrics::Received;
 use crate::negentropy::Sessions;
+use crate::query::Lane;
 use crate::relay::Shared;
 
 /// Queries of one connection that run at a time: four keep a fast client busy, and bound what a slow one
@@ -85,7 +86,7 @@ impl<I: Intake> Session<I> {
             message if !in_time => self.refuse_unread(&message),
             ClientMessage::Event(event) => self.handle_event(event).await,
             ClientMessage::Auth(event) => self.handle_auth(event).await,
-            ClientMessage::Req(request) => self.handle_req(&request),
+            ClientMessage::Req(request) => self.handle_req(&request).await,
             ClientMessage::Count(request) => self.handle_count(request).await,
             ClientMessage::NegOpen {
                 id,
@@ -190,8 +191,7 @@ impl<I: Intake> Session<I> {
                 "blocked: event has {tags} tags, the most it may have are {most}"
             ));
         }
-        let id = claimed_id(text).unwrap_or_else(|| event.id.to_hex());
-        Ok((id, event))
+        Ok((id_as_sent(&event, text), event))
     }
 
     /// Hands an event in and goes on reading: its answer comes when it is decided.
@@ -245,7 +245,7 @@ impl<I: Intake> Session<I> {
         let event: Event = serde_json::from_str(text).ok()?;
         self.shared
             .reader
-            .run(move |_| Ok(auth::verify(event)))
+            .run(Lane::Quick, move |_| Ok(auth::verify(event)))
             .await
             .ok()?
     }
@@ -265,6 +265,15 @@ fn kind_of(message: &ClientMessage<'_>) -> Received {
         | ClientMessage::NegMessage { .. }
         | ClientMessage::NegClose(_) => Received::Neg,
     }
+}
+
+/// The id in the characters its sender used: upper-case hex is read, too.
+fn id_as_sent(event: &Event, text: &str) -> String {
+    let id = event.id.to_hex();
+    if text.contains(&id) {
+        return id;
+    }
+    claimed_id(text).unwrap_or(id)
 }
 
 /// An `OK` that is owed: if deciding fails in a way nobody foresaw, the client still hears of it.

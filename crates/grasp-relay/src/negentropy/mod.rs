@@ -19,7 +19,7 @@ use crate::connection::frame::Frame;
 use crate::connection::outbound::Outbound;
 use crate::limits::{Limit, NegentropyLimits};
 use crate::metrics::Metrics;
-use crate::query::Reader;
+use crate::query::{Lane, Reader};
 
 /// What a message that cannot be read is answered.
 pub(crate) const INVALID: &str = "error: invalid negentropy message";
@@ -99,25 +99,14 @@ pub(crate) struct Responder {
 impl Responder {
     /// Builds the set of a session that was begun, and answers the first message.
     pub(crate) async fn open(self, id: String, filter: Filter, message: Vec<u8>) {
-        let (sets, frame_bytes_max) = (Arc::clone(&self.sets), self.frame_bytes_max);
-        let opened = self
-            .reader
-            .run(move |store| {
-                let built = sets.build(store, &filter)?;
-                Ok(built.map(|set| {
-                    let answer = reconcile(&set, frame_bytes_max, &message);
-                    (set, answer)
-                }))
-            })
-            .await;
-        match opened {
-            Ok(Ok((set, answer))) => {
-                self.sessions.fill(&id, set);
-                self.answer(&id, answer);
+        match self.sets.build(&self.reader, filter).await {
+            Ok(set) => {
+                self.sessions.fill(&id, Arc::clone(&set));
+                self.proceed(id, set, message).await;
             }
-            Ok(Err(SetError::TooMany)) => self.refuse(&id, Limit::NegentropyItems),
-            Ok(Err(SetError::TooManyInAll)) => self.refuse(&id, Limit::NegentropyItemsTotal),
-            Err(error) => {
+            Err(SetError::TooMany) => self.refuse(&id, Limit::NegentropyItems),
+            Err(SetError::TooManyInAll) => self.refuse(&id, Limit::NegentropyItemsTotal),
+            Err(SetError::Read(error)) => {
                 tracing::error!(
                     error = &error as &dyn std::error::Error,
                     "a reconciliation failed"
@@ -132,7 +121,9 @@ impl Responder {
         let frame_bytes_max = self.frame_bytes_max;
         let answer = self
             .reader
-            .run(move |_| Ok(reconcile(&set, frame_bytes_max, &message)))
+            .run(Lane::Quick, move |_| {
+                Ok(reconcile(&set, frame_bytes_max, &message))
+            })
             .await;
         self.answer(&id, answer.ok().flatten());
     }

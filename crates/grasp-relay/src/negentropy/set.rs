@@ -2,15 +2,17 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use grasp_core::filter::Filter;
-use grasp_store::{CommitVersion, Store, StoreError};
+use grasp_store::{CommitVersion, QueryLimits, Row};
 use negentropy::{Id, NegentropyStorageVector};
 
 use crate::Clock;
 use crate::limits::NegentropyLimits;
+use crate::query::{Lane, ReadError, Reader, Scan, Sink};
 
 /// Ids with their times, in order.
 #[derive(Debug)]
@@ -26,12 +28,14 @@ impl Set {
 }
 
 /// Why a set is not built.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum SetError {
-    /// The filter matches more than a session may have.
+    #[error("the filter matches more events than a session may have")]
     TooMany,
-    /// All sessions together have too much already.
+    #[error("all sessions together have as many events as they may")]
     TooManyInAll,
+    #[error(transparent)]
+    Read(#[from] ReadError),
 }
 
 /// Builds sets and knows which of them can be shared.
@@ -39,9 +43,16 @@ pub(crate) struct Sets {
     limits: NegentropyLimits,
     clock: Clock,
     items: Arc<AtomicUsize>,
-    /// By kind: the set of all its events, as of a commit. Held while one is built, so that sessions
-    /// that open together build one set between them.
-    shared: Mutex<HashMap<u16, (CommitVersion, Weak<Set>)>>,
+    /// By kind: the set of all its events. At most as many as sessions have open.
+    shared: Mutex<HashMap<u16, Arc<tokio::sync::Mutex<Shared>>>>,
+}
+
+/// The set of one kind as of a commit. Locked while it is built, so that sessions that open together
+/// build one set between them.
+#[derive(Debug, Default)]
+struct Shared {
+    built: CommitVersion,
+    set: Weak<Set>,
 }
 
 impl Sets {
@@ -54,70 +65,87 @@ impl Sets {
         }
     }
 
-    /// The set of what `filter` matches now. Blocks.
-    pub(crate) fn build(
+    /// The set of what `filter` matches now.
+    pub(crate) async fn build(
         &self,
-        store: &Store,
-        filter: &Filter,
-    ) -> Result<Result<Arc<Set>, SetError>, StoreError> {
-        match the_only_kind(filter) {
-            Some(kind) => self.build_shared(store, kind, filter),
-            None => self
-                .build_own(store, filter, self.limits.items_max)
-                .map(|built| built.map(|(_, set)| set)),
+        reader: &Reader,
+        filter: Filter,
+    ) -> Result<Arc<Set>, SetError> {
+        match the_only_kind(&filter) {
+            Some(kind) => self.build_shared(reader, kind, filter).await,
+            None => Ok(self
+                .build_own(reader, filter, self.limits.items_max)
+                .await?
+                .1),
         }
     }
 
-    fn build_shared(
+    async fn build_shared(
         &self,
-        store: &Store,
+        reader: &Reader,
         kind: u16,
-        filter: &Filter,
-    ) -> Result<Result<Arc<Set>, SetError>, StoreError> {
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        shared.retain(|_, (_, set)| set.strong_count() > 0);
-        let version = store.snapshot()?.version();
-        if let Some(set) = shared
-            .get(&kind)
-            .filter(|(built, _)| *built == version)
-            .and_then(|(_, set)| set.upgrade())
-        {
-            return Ok(Ok(set));
+        filter: Filter,
+    ) -> Result<Arc<Set>, SetError> {
+        let place = self.place_of(kind);
+        let mut shared = place.lock().await;
+        if let Some(set) = shared.set.upgrade() {
+            let read = reader.run(Lane::Quick, |store| Ok(store.snapshot()?.version()));
+            if read.await? == shared.built {
+                return Ok(set);
+            }
         }
-        let built = self.build_own(store, filter, self.limits.items_shared_max)?;
-        Ok(built.map(|(version, set)| {
-            shared.insert(kind, (version, Arc::downgrade(&set)));
-            set
-        }))
+        let (built, set) = self
+            .build_own(reader, filter, self.limits.items_shared_max)
+            .await?;
+        *shared = Shared {
+            built,
+            set: Arc::downgrade(&set),
+        };
+        Ok(set)
     }
 
-    fn build_own(
+    fn place_of(&self, kind: u16) -> Arc<tokio::sync::Mutex<Shared>> {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.retain(|_, place| {
+            Arc::strong_count(place) > 1
+                || place
+                    .try_lock()
+                    .is_ok_and(|shared| shared.set.strong_count() > 0)
+        });
+        Arc::clone(shared.entry(kind).or_default())
+    }
+
+    async fn build_own(
         &self,
-        store: &Store,
-        filter: &Filter,
+        reader: &Reader,
+        mut filter: Filter,
         items_max: usize,
-    ) -> Result<Result<(CommitVersion, Arc<Set>), SetError>, StoreError> {
-        let version = store.snapshot()?.version();
-        let Some(found) = store.negentropy_items(filter, (self.clock)(), items_max)? else {
-            return Ok(Err(SetError::TooMany));
+    ) -> Result<(CommitVersion, Arc<Set>), SetError> {
+        filter.limit = None;
+        let items = Items {
+            found: Vec::new(),
+            most: items_max,
         };
-        let Some(charge) = self.charge(found.len()) else {
-            return Ok(Err(SetError::TooManyInAll));
-        };
-        let mut items = NegentropyStorageVector::with_capacity(found.len());
-        for (created_at, id) in found {
-            items
-                .insert(created_at, Id::from_byte_array(id))
-                .expect("it is not sealed yet");
+        let limits = QueryLimits::unlimited((self.clock)());
+        let scan = reader
+            .finish(Scan::new(vec![filter], limits, items))
+            .await?;
+        let (built, found) = (scan.snapshots().0, scan.sink.found);
+        if found.len() > items_max {
+            return Err(SetError::TooMany);
         }
-        items.seal().expect("it is not sealed yet");
-        Ok(Ok((
-            version,
-            Arc::new(Set {
-                items,
-                _charge: charge,
-            }),
-        )))
+        let charge = self.charge(found.len()).ok_or(SetError::TooManyInAll)?;
+        let lane = if found.len() > self.limits.items_max {
+            Lane::Long
+        } else {
+            Lane::Quick
+        };
+        let items = reader.run(lane, move |_| Ok(seal(found))).await?;
+        let set = Set {
+            items,
+            _charge: charge,
+        };
+        Ok((built, Arc::new(set)))
     }
 
     fn charge(&self, items: usize) -> Option<Charge> {
@@ -136,6 +164,35 @@ impl fmt::Debug for Sets {
             .field("items", &self.items)
             .finish_non_exhaustive()
     }
+}
+
+/// Gathers one item more than there may be, which tells that there are too many.
+#[derive(Debug)]
+struct Items {
+    found: Vec<(u64, [u8; 32])>,
+    most: usize,
+}
+
+impl Sink for Items {
+    fn take(&mut self, row: Row<'_>, _: bool) -> ControlFlow<()> {
+        self.found.push((row.created_at, row.id.to_bytes()));
+        if self.found.len() > self.most {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+}
+
+fn seal(found: Vec<(u64, [u8; 32])>) -> NegentropyStorageVector {
+    let mut items = NegentropyStorageVector::with_capacity(found.len());
+    for (created_at, id) in found {
+        items
+            .insert(created_at, Id::from_byte_array(id))
+            .expect("it is not sealed yet");
+    }
+    items.seal().expect("it is not sealed yet");
+    items
 }
 
 /// Items counted against the common bound as long as this lives.

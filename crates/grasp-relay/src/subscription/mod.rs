@@ -233,3 +233,6 @@ fn was_stored(
     }
     version <= boundary.first || boundary.late.contains(&id)
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,7 @@ use axum::Router;
 use axum::extract::{ConnectInfo, WebSocketUpgrade};
 use axum::http::HeaderMap;
 use axum::routing::get;
+use axum::serve::ListenerExt as _;
 use bytes::Bytes;
 use grasp_core::event::{VerifiedEvent, kind};
 use grasp_core::lifecycle::{Change, Stage, Standing};
@@ -63,7 +64,7 @@ impl Intake for Shelf {
             self.fanout.publish_ephemeral(&event, &json);
             return answered(true, "");
         }
-        if self.serve(event).await {
+        if self.serve(vec![event]).await {
             answered(true, "")
         } else {
             answered(true, "duplicate: already have this event")
@@ -76,19 +77,22 @@ impl Intake for Shelf {
 }
 
 impl Shelf {
-    /// Whether it was new.
-    async fn serve(&self, event: VerifiedEvent) -> bool {
+    /// Whether they were new.
+    async fn serve(&self, events: Vec<VerifiedEvent>) -> bool {
         let decide = move |view: &grasp_store::View<'_>| {
-            if view.event(&event.id())?.is_some() {
-                return Ok((vec![], false));
+            let mut batch = Vec::new();
+            for event in &events {
+                if view.event(&event.id())?.is_none() {
+                    batch.push(Change::Insert {
+                        event: event.clone(),
+                        stage: Stage::Served,
+                        deadline: None,
+                        standing: Standing::Anchor,
+                    });
+                }
             }
-            let insert = Change::Insert {
-                event: event.clone(),
-                stage: Stage::Served,
-                deadline: None,
-                standing: Standing::Anchor,
-            };
-            Ok((vec![insert], true))
+            let all_new = batch.len() == events.len();
+            Ok((batch, all_new))
         };
         let committed = self.store.commit(decide).await.expect("the store works");
         for served in &committed.served {
@@ -191,21 +195,16 @@ impl TestRelay {
         self.metrics.refusals_of(limit)
     }
 
-    /// Serves `count` events of `kind` with the content `content`, one second apart.
+    /// Serves `count` events of `kind` with the content `content`, one second apart, in one commit.
     pub async fn fill(&self, count: u64, kind: u16, content: &str) -> Vec<Event> {
         let alice = Person::named("alice");
-        let mut events = Vec::new();
-        for n in 0..count {
-            let event = alice
-                .draft(kind)
-                .at(1_700_000_000 + n)
-                .content(content)
-                .tag(["n", &n.to_string()])
-                .sign();
-            let verified = VerifiedEvent::verify(event.clone()).expect("signed");
-            assert!(self.shelf.serve(verified).await);
-            events.push(event);
-        }
+        let draft = |n: u64| {
+            let draft = alice.draft(kind).at(1_700_000_000 + n);
+            draft.content(content).tag(["n", &n.to_string()]).sign()
+        };
+        let events: Vec<Event> = (0..count).map(draft).collect();
+        let verified = events.iter().cloned().map(VerifiedEvent::from_own_store);
+        assert!(self.shelf.serve(verified.collect()).await);
         events
     }
 }
@@ -236,6 +235,7 @@ async fn listen(relay: Relay<Shelf>, shutdown: CancellationToken) -> String {
         .await
         .expect("a port");
     let address = listener.local_addr().expect("bound");
+    let listener = listener.tap_io(|tcp| tcp.set_nodelay(true).expect("a TCP socket"));
     let router = Router::new().route("/", get(upgrade));
     let service = router.into_make_service_with_connect_info::<SocketAddr>();
     tokio::spawn(async move {
