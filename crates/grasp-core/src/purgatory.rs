@@ -195,8 +195,9 @@ impl Expiry<'_> {
     fn end_waiting_proposal(&mut self, entry: &ProposalEntry) {
         let owners = self.groups.targets(&entry.named);
         let targets: Vec<RepoAddress> = owners
+            .into_iter()
             .filter(|owner| self.groups.serves(self.view, owner))
-            .map(|owner| self.view.repository(*owner))
+            .map(|owner| self.view.repository(owner))
             .collect();
         let is_owed = entry.commit.is_some() && !targets.is_empty() && self.has_room();
         let submitters = Coordinate::new(entry.author, self.view.identifier.clone());

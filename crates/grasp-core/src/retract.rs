@@ -46,22 +46,23 @@ pub(crate) fn retract(
         abandon_states(view, &before, cx);
     }
     let groups = Groups::of(view, cx.policy);
-    for owner in lost {
-        if groups.winner(view, &owner).is_none() {
-            return_to_purgatory(view, &owner, &groups, cx);
-        }
+    let mut winners = groups.winners(view);
+    let without = lost.into_iter().filter(|owner| winners.of(owner).is_none());
+    for owner in without.collect::<Vec<_>>() {
+        return_to_purgatory(view, &owner, &groups, cx);
     }
 }
 
 /// Owners whose repository shows one of the events.
 fn winners_among(view: &RepoView, groups: &Groups, events: &BTreeSet<EventId>) -> Vec<PublicKey> {
-    let shows = |owner: &PublicKey| {
-        groups
-            .winner(view, owner)
+    let mut winners = groups.winners(view);
+    let mut shows = |owner: &&PublicKey| {
+        winners
+            .of(owner)
             .is_some_and(|winner| events.contains(&winner.id()))
     };
-    let owners = groups.sets().map(|(owner, _)| *owner);
-    owners.filter(shows).collect()
+    let owners = groups.owners();
+    owners.filter(&mut shows).copied().collect()
 }
 
 fn take_back<T: Parsed>(

@@ -184,6 +184,12 @@ impl ObjectFacts {
             .is_some_and(|oids| oids.contains(oid))
     }
 
+    /// The repositories that hold `oid` with everything it needs.
+    pub fn holders<'a>(&'a self, oid: &'a Oid) -> impl Iterator<Item = &'a RepoAddress> {
+        let holding = self.complete.iter().filter(|(_, oids)| oids.contains(oid));
+        holding.map(|(repository, _)| repository)
+    }
+
     /// Whether `repository` holds all of `oids`.
     pub fn holds_all<'a>(
         &self,

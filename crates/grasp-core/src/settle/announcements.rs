@@ -6,6 +6,7 @@ use super::{Groups, counts, supported};
 use crate::announcement::Announcement;
 use crate::lifecycle::Stage;
 use crate::policy::Circumstances;
+use crate::state::StateEvent;
 use crate::view::{Entry, ObjectFacts, RepoView};
 
 /// Serves the announcements that wait for data that is there now (AFTER-2): their repository has a
@@ -16,27 +17,25 @@ pub(super) fn release(
     facts: &ObjectFacts,
     cx: Circumstances<'_>,
 ) -> bool {
-    let ready: Vec<PublicKey> = view
-        .announcements
-        .keys()
-        .filter(|owner| has_data(view, groups, facts, owner))
-        .copied()
-        .collect();
+    let mut winners = groups.winners(view);
+    let mut ready: Vec<PublicKey> = Vec::new();
+    for owner in view.announcements.keys() {
+        let waits = view
+            .announcement(owner)
+            .is_some_and(|entry| entry.is_pending() && groups.hosts(&entry.id()));
+        let winner = winners.of(owner).filter(|_| waits);
+        if winner.is_some_and(|winner| has_data(&winner.item, view, groups, facts)) {
+            ready.push(*owner);
+        }
+    }
     for owner in &ready {
         serve_newest(view, owner, cx);
     }
     !ready.is_empty()
 }
 
-fn has_data(view: &RepoView, groups: &Groups, facts: &ObjectFacts, owner: &PublicKey) -> bool {
-    let waits = view
-        .announcement(owner)
-        .is_some_and(|entry| entry.is_pending() && groups.hosts(&entry.id()));
-    let Some(winner) = groups.winner(view, owner).filter(|_| waits) else {
-        return false;
-    };
-    // A state may have outlived its last repository: the data must be somewhere now.
-    let state = &winner.item;
+/// A state may have outlived its last repository: the data must be somewhere now.
+fn has_data(state: &StateEvent, view: &RepoView, groups: &Groups, facts: &ObjectFacts) -> bool {
     !state.is_empty()
         && groups.authorising(&state.author()).any(|other| {
             groups.serves(view, other)
@@ -47,7 +46,6 @@ fn has_data(view: &RepoView, groups: &Groups, facts: &ObjectFacts, owner: &Publi
 /// ANN-6: serves those that tell who is a maintainer of something served, and parks those that do not
 /// any more.
 pub(super) fn discover(view: &mut RepoView, groups: &Groups, cx: Circumstances<'_>) -> bool {
-    let supported = supported(view, groups, |stage| stage == Stage::Served, None);
     let elsewhere: Vec<(PublicKey, Stage)> = view
         .announcements
         .keys()
@@ -55,6 +53,10 @@ pub(super) fn discover(view: &mut RepoView, groups: &Groups, cx: Circumstances<'
         .filter(|(_, entry)| !groups.hosts(&entry.id()))
         .map(|(owner, entry)| (*owner, entry.stage))
         .collect();
+    if elsewhere.is_empty() {
+        return false;
+    }
+    let supported = supported(view, groups, |stage| stage == Stage::Served, None);
     let mut changed = false;
     for (owner, stage) in elsewhere {
         match (stage, supported.contains(&owner)) {

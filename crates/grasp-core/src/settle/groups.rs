@@ -1,5 +1,6 @@
 //! Which repositories of a view there are, and whose states count in which.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -9,17 +10,28 @@ use nostr::key::PublicKey;
 use super::entry::counts;
 use crate::lifecycle::Stage;
 use crate::maintainers::Resolution;
-use crate::name::RepoAddress;
 use crate::policy::{Hosting, Policy};
 use crate::state::StateEvent;
 use crate::view::{Entry, ObjectFacts, RepoView};
 
-/// The repositories that this service hosts, or would host again (Parked), by owner, with the
-/// confirmed set of each.
+/// The repositories that this service hosts, or would host again (Parked), with the confirmed set of
+/// each.
 #[derive(Debug)]
 pub(crate) struct Groups {
     hosted: BTreeSet<EventId>,
-    confirmed: BTreeMap<PublicKey, Arc<BTreeSet<PublicKey>>>,
+    confirmed: BTreeMap<PublicKey, Members>,
+}
+
+/// Shared by the owners whose set it is (MNT-10).
+type Members = Arc<BTreeSet<PublicKey>>;
+
+/// The newest served state of each repository (REF-1).
+pub(crate) struct Winners<'v> {
+    groups: &'v Groups,
+    /// By the place of the set in memory: owners that share one have one winner.
+    known: BTreeMap<*const BTreeSet<PublicKey>, Option<&'v Entry<StateEvent>>>,
+    /// Newest first.
+    served: Vec<&'v Entry<StateEvent>>,
 }
 
 impl Groups {
@@ -39,15 +51,27 @@ impl Groups {
             .announcements
             .iter()
             .filter(|(_, versions)| versions.iter().any(hosts));
-        let mut maintainers = Resolution::of(view, policy.maintainer_rule);
+        let mut resolution = Resolution::of(view, policy.maintainer_rule);
         self.confirmed = owners
-            .map(|(owner, _)| (*owner, maintainers.confirmed(owner)))
+            .map(|(owner, _)| (*owner, resolution.confirmed(owner)))
             .collect();
     }
 
     /// Whether the announcement asks for a repository here.
     pub(crate) fn hosts(&self, announcement: &EventId) -> bool {
         self.hosted.contains(announcement)
+    }
+
+    /// Everybody who has, or would have again, a repository here.
+    pub(crate) fn owners(&self) -> impl Iterator<Item = &PublicKey> {
+        self.confirmed.keys()
+    }
+
+    /// Whether the states of `author` count in `owner`'s repository.
+    pub(crate) fn counts(&self, owner: &PublicKey, author: &PublicKey) -> bool {
+        self.confirmed
+            .get(owner)
+            .is_some_and(|set| set.contains(author))
     }
 
     /// Owners whose repository the states of `author` count in (ST-1).
@@ -63,11 +87,6 @@ impl Groups {
         self.authorising(author).next().is_some()
     }
 
-    /// Owners with their confirmed sets.
-    pub(crate) fn sets(&self) -> impl Iterator<Item = (&PublicKey, &BTreeSet<PublicKey>)> {
-        self.confirmed.iter().map(|(owner, set)| (owner, &**set))
-    }
-
     /// Whether `owner` has a repository here that clients may see announced.
     pub(crate) fn serves(&self, view: &RepoView, owner: &PublicKey) -> bool {
         let versions = view.announcements.get(owner).into_iter().flatten();
@@ -76,24 +95,24 @@ impl Groups {
             .any(|entry| self.hosts(&entry.id()))
     }
 
-    /// The newest served state of `owner`'s confirmed set (REF-1).
-    pub(crate) fn winner<'v>(
-        &self,
-        view: &'v RepoView,
-        owner: &PublicKey,
-    ) -> Option<&'v Entry<StateEvent>> {
-        let set = self.confirmed.get(owner)?;
-        view.states_in(Stage::Served)
-            .filter(|entry| set.contains(&entry.item.author()))
-            .max_by_key(|entry| entry.version())
+    /// The winners of all repositories, to be asked for one after the other.
+    pub(crate) fn winners<'v>(&'v self, view: &'v RepoView) -> Winners<'v> {
+        let mut served: Vec<_> = view.states_in(Stage::Served).collect();
+        served.sort_by_key(|entry| Reverse(entry.version()));
+        Winners {
+            groups: self,
+            known: BTreeMap::new(),
+            served,
+        }
     }
 
-    /// Whether some repository in which the state counts holds all that it names (ST-3). An empty
-    /// state needs no objects, and so a repository that is served already (KIND-6).
+    /// Whether one of the repositories in which the state counts holds all that it names (ST-3). An
+    /// empty state needs no objects, and so a repository that is served already (KIND-6).
     pub(crate) fn is_complete(
         &self,
         view: &RepoView,
         state: &StateEvent,
+        authorising: &[PublicKey],
         facts: &ObjectFacts,
     ) -> bool {
         let here = |owner: &PublicKey| {
@@ -103,27 +122,32 @@ impl Groups {
                 facts.holds_all(&view.repository(*owner), state.refs().values())
             }
         };
-        state.unsatisfiable().is_empty() && self.authorising(&state.author()).any(here)
+        state.unsatisfiable().is_empty() && authorising.iter().any(here)
     }
 
     /// Owners whose repository shows the proposals that name one of `named` (PR-2).
-    pub(crate) fn targets<'g>(
-        &'g self,
-        named: &'g BTreeSet<PublicKey>,
-    ) -> impl Iterator<Item = &'g PublicKey> {
+    pub(crate) fn targets(&self, named: &BTreeSet<PublicKey>) -> Vec<PublicKey> {
+        let mut known: BTreeMap<*const BTreeSet<PublicKey>, bool> = BTreeMap::new();
+        let mut shows = |set: &Members| {
+            let shows = known.entry(Arc::as_ptr(set));
+            *shows.or_insert_with(|| named.iter().any(|key| set.contains(key)))
+        };
         self.confirmed
             .iter()
-            .filter(|(_, set)| !set.is_disjoint(named))
-            .map(|(owner, _)| owner)
-    }
-
-    /// The repositories of `owner` and of whoever counts there.
-    pub(crate) fn relatives(&self, view: &RepoView, owner: &PublicKey) -> BTreeSet<RepoAddress> {
-        let set = self.confirmed.get(owner).into_iter();
-        set.flat_map(|set| set.iter())
-            .chain([owner])
-            .map(|key| view.repository(*key))
+            .filter(|(_, set)| shows(set))
+            .map(|(owner, _)| *owner)
             .collect()
+    }
+}
+
+impl<'v> Winners<'v> {
+    /// The newest served state of `owner`'s confirmed set (REF-1).
+    pub(crate) fn of(&mut self, owner: &PublicKey) -> Option<&'v Entry<StateEvent>> {
+        let set = self.groups.confirmed.get(owner)?;
+        let served = &self.served;
+        let counts = |entry: &&&Entry<StateEvent>| set.contains(&entry.item.author());
+        let winner = self.known.entry(Arc::as_ptr(set));
+        *winner.or_insert_with(|| served.iter().find(counts).copied())
     }
 }
 

@@ -7,18 +7,15 @@
 
 mod announcements;
 mod difference;
+mod dirty;
 mod edit;
 mod entry;
 mod groups;
 mod proposals;
 mod states;
 
-use std::collections::BTreeSet;
-
 use crate::lifecycle::{Batch, Change};
-use crate::name::RepoAddress;
 use crate::policy::Circumstances;
-use crate::refplan::Planner;
 use crate::view::{ObjectFacts, RepoView};
 
 pub(crate) use difference::difference;
@@ -57,17 +54,11 @@ pub fn conclude(
     batch
 }
 
-/// The repositories whose [`crate::refplan::desired`] differs between two views, as `Dirty` changes.
+/// The repositories whose [`crate::refplan::desired`] differs between two views, as `Dirty` changes. One
+/// of which only the reason for a ref changed may be among them.
 pub fn dirtied(before: &RepoView, after: &RepoView, cx: Circumstances<'_>) -> Batch {
-    let concerned: BTreeSet<RepoAddress> =
-        [before, after].into_iter().flat_map(addresses).collect();
-    let [mut before, mut after] = [before, after].map(|view| Planner::new(view, cx.policy));
-    let differs = |repo: &RepoAddress| before.desired(repo) != after.desired(repo);
-    concerned
-        .into_iter()
-        .filter(differs)
-        .map(Change::Dirty)
-        .collect()
+    let changed = dirty::changed(before, after, cx.policy);
+    changed.into_iter().map(Change::Dirty).collect()
 }
 
 /// The view after a batch: what the decisions chained in one commit see.
@@ -97,11 +88,4 @@ pub(crate) fn promote(view: &mut RepoView, facts: &ObjectFacts, cx: Circumstance
     }
     announcements::begin_phase_two(view, &groups, cx);
     edit::forget_old_versions(view);
-}
-
-fn addresses(view: &RepoView) -> BTreeSet<RepoAddress> {
-    let announced = view.announcements.keys().map(|key| view.repository(*key));
-    let uploads = view.uploads.iter().map(|upload| upload.repository.clone());
-    let placed = view.placements.values().flatten().cloned();
-    announced.chain(uploads).chain(placed).collect()
 }

@@ -1,13 +1,11 @@
 //! Proposals whose commit is there (PR-3, PR-4, AFTER-5).
 
-use std::collections::BTreeSet;
-
 use nostr::event::EventId;
 use nostr::key::PublicKey;
 
 use super::Groups;
-use crate::lifecycle::Stage;
-use crate::name::{Coordinate, RepoAddress};
+use crate::lifecycle::{Stage, UploadRecord};
+use crate::name::{Coordinate, Identifier, RepoAddress};
 use crate::policy::Circumstances;
 use crate::view::{ObjectFacts, ProposalEntry, RepoView};
 
@@ -41,20 +39,33 @@ fn serve_one(
     facts: &ObjectFacts,
     cx: Circumstances<'_>,
 ) -> bool {
+    let pending = entry.stage != Stage::Served;
+    let holders: Vec<&RepoAddress> = match &entry.commit {
+        Some(commit) if pending => facts.holders(commit).collect(),
+        _ => Vec::new(),
+    };
+    let uploads = take_uploads(view, entry);
+    if uploads.is_empty() && holders.is_empty() {
+        return false;
+    }
     let reach = Reach::of(entry, view, groups, cx);
-    let uploaded = take_uploads(view, entry, &reach);
-    let in_prs = reach.prs.as_ref().filter(|prs| {
-        let held = entry.commit.is_some_and(|oid| facts.holds(prs, &oid));
-        uploaded.iter().any(|at| at == *prs) || (held && entry.stage != Stage::Served)
-    });
-    let here = |repo: &RepoAddress| entry.commit.is_some_and(|oid| facts.holds(repo, &oid));
-    let in_target = uploaded.iter().any(|at| reach.targets.contains(at))
-        || (!reach.targets.is_empty() && reach.relatives.iter().any(here));
+    let uploaded: Vec<RepoAddress> = uploads
+        .into_iter()
+        .filter(|upload| Some(upload.commit) == entry.commit)
+        .map(|upload| upload.repository)
+        .filter(|repo| reach.includes(repo))
+        .collect();
+    let in_prs = reach
+        .prs
+        .as_ref()
+        .filter(|prs| uploaded.contains(prs) || holders.contains(prs));
+    let in_target = uploaded.iter().any(|repo| reach.is_target(repo))
+        || holders.iter().any(|repo| reach.is_relative(repo, groups));
     if let Some(prs) = in_prs {
         let places = view.placements.entry(entry.event).or_default();
         places.insert(prs.clone());
     }
-    let ready = entry.stage != Stage::Served && (in_prs.is_some() || in_target);
+    let ready = pending && (in_prs.is_some() || in_target);
     if ready && let Some(stored) = view.proposals.get_mut(&entry.event) {
         stored.stage = Stage::Served;
         stored.deadline = stored.expiration;
@@ -64,50 +75,61 @@ fn serve_one(
 
 /// Where the commit of a proposal may lie, and where its ref will be.
 struct Reach {
-    /// The served repositories that show it (PR-2).
-    targets: BTreeSet<RepoAddress>,
-    /// Those and the others of their maintainers: objects are taken from there (PR-3).
-    relatives: BTreeSet<RepoAddress>,
-    /// The submitter's own (GRASP-06).
+    identifier: Identifier,
+    /// Owners of the served repositories that show it (PR-2).
+    targets: Vec<PublicKey>,
+    /// The submitter's own room (GRASP-06).
     prs: Option<RepoAddress>,
 }
 
 impl Reach {
     fn of(entry: &ProposalEntry, view: &RepoView, groups: &Groups, cx: Circumstances<'_>) -> Self {
-        let owners: Vec<&PublicKey> = groups
-            .targets(&entry.named)
-            .filter(|owner| groups.serves(view, owner))
-            .collect();
-        let coordinate = || Coordinate::new(entry.author, view.identifier.clone());
+        let mut targets = groups.targets(&entry.named);
+        targets.retain(|owner| groups.serves(view, owner));
+        let submitters = Coordinate::new(entry.author, view.identifier.clone());
         Self {
-            targets: owners.iter().map(|key| view.repository(**key)).collect(),
-            relatives: owners
-                .iter()
-                .flat_map(|key| groups.relatives(view, key))
-                .collect(),
+            identifier: view.identifier.clone(),
+            targets,
             prs: cx
                 .policy
                 .proposals_hosted
-                .then(|| RepoAddress::Proposals(coordinate())),
+                .then_some(RepoAddress::Proposals(submitters)),
         }
     }
 
+    fn is_target(&self, repo: &RepoAddress) -> bool {
+        self.owner(repo)
+            .is_some_and(|owner| self.targets.contains(owner))
+    }
+
+    /// A target, or the repository of a maintainer of one: objects are taken from there (PR-3).
+    fn is_relative(&self, repo: &RepoAddress, groups: &Groups) -> bool {
+        self.owner(repo).is_some_and(|owner| {
+            let mut targets = self.targets.iter();
+            targets.any(|target| target == owner || groups.counts(target, owner))
+        })
+    }
+
     fn includes(&self, repo: &RepoAddress) -> bool {
-        self.targets.contains(repo) || self.prs.as_ref() == Some(repo)
+        self.is_target(repo) || self.prs.as_ref() == Some(repo)
+    }
+
+    fn owner<'r>(&self, repo: &'r RepoAddress) -> Option<&'r PublicKey> {
+        match repo {
+            RepoAddress::Announced(repo) => {
+                (repo.identifier == self.identifier).then_some(&repo.owner)
+            }
+            RepoAddress::Proposals(_) => None,
+        }
     }
 }
 
-/// Ends the uploads of a proposal that is known now. Returns where the right commit lies; a wrong one,
-/// or one in a repository that the proposal does not concern, goes with its ref (PR-4).
-fn take_uploads(view: &mut RepoView, entry: &ProposalEntry, reach: &Reach) -> Vec<RepoAddress> {
+/// Ends the uploads of a proposal that is known now. A wrong one, or one in a repository that the
+/// proposal does not concern, goes with its ref (PR-4).
+fn take_uploads(view: &mut RepoView, entry: &ProposalEntry) -> Vec<UploadRecord> {
     let (ours, others) = std::mem::take(&mut view.uploads)
         .into_iter()
         .partition(|upload| upload.event == entry.event);
     view.uploads = others;
-    let ours: Vec<crate::lifecycle::UploadRecord> = ours;
-    ours.into_iter()
-        .filter(|upload| Some(upload.commit) == entry.commit)
-        .map(|upload| upload.repository)
-        .filter(|repo| reach.includes(repo))
-        .collect()
+    ours
 }

@@ -1,5 +1,7 @@
 //! States whose objects are there (ST-3, ST-4, AFTER-3, AFTER-4).
 
+use nostr::key::PublicKey;
+
 use super::Groups;
 use crate::lifecycle::Stage;
 use crate::policy::Circumstances;
@@ -14,9 +16,10 @@ pub(super) fn serve(
     cx: Circumstances<'_>,
 ) -> bool {
     let mut states = std::mem::take(&mut view.states);
-    let complete = |state: &StateEvent| groups.is_complete(view, state, facts);
     let mut changed = false;
-    for versions in states.values_mut() {
+    for (author, versions) in &mut states {
+        let authorising: Vec<PublicKey> = groups.authorising(author).copied().collect();
+        let complete = |state: &StateEvent| groups.is_complete(view, state, &authorising, facts);
         changed |= serve_newest(versions, complete);
         changed |= clear_older(versions, complete, cx);
     }

@@ -15,9 +15,9 @@ use grasp_core::oid::Oid;
 use grasp_core::policy::{Circumstances, Origin, Policy};
 use grasp_core::proposal::Proposal;
 use grasp_core::purgatory::{expire_all, expire_upload};
-use grasp_core::refplan::winner;
+use grasp_core::refplan::{desired, winner};
 use grasp_core::related::{References, RelatedFacts, Relative};
-use grasp_core::settle::{applied, conclude, dirtied, settle};
+use grasp_core::settle::{applied, conclude, settle};
 use grasp_core::state::StateEvent;
 use grasp_core::view::{ObjectFacts, RepoView};
 use grasp_core::{EventId, PublicKey, Timestamp};
@@ -316,11 +316,11 @@ impl World {
 
     fn apply(&mut self, batch: &Batch) {
         let after = applied(&self.view, batch, self.cx());
-        for unmarked in dirtied(&self.view, &after, self.cx()) {
-            assert!(
-                batch.contains(&unmarked),
-                "{unmarked:?} is not of the commit"
-            );
+        for repository in addresses(&self.view).union(&addresses(&after)) {
+            let shown = |view| desired(repository, view, &self.policy);
+            let marked = batch.contains(&Change::Dirty(repository.clone()));
+            let differs = shown(&self.view) != shown(&after);
+            assert!(marked || !differs, "{repository} is not marked");
         }
         self.view = after;
         for change in batch {
@@ -473,4 +473,12 @@ impl World {
             .map(|(event, _)| event.id())
             .collect()
     }
+}
+
+/// Every repository that the view says something about.
+fn addresses(view: &RepoView) -> BTreeSet<RepoAddress> {
+    let announced = view.announcements.keys().map(|key| view.repository(*key));
+    let uploads = view.uploads.iter().map(|upload| upload.repository.clone());
+    let placed = view.placements.values().flatten().cloned();
+    announced.chain(uploads).chain(placed).collect()
 }
