@@ -17,6 +17,8 @@ pub mod propagate;
 pub mod refs;
 pub mod repository;
 
+#[cfg(all(test, feature = "failpoints"))]
+mod crash_tests;
 mod durable;
 mod error;
 mod packing;

@@ -257,3 +257,17 @@ pub(crate) fn lines(items: impl IntoIterator<Item = impl Display>) -> String {
     }
     text
 }
+
+/// Puts `oids` of one repository into another as one pack, with `extra`, a blob, beside them.
+#[cfg(feature = "failpoints")]
+pub(crate) fn copy_packed(from: &Path, to: &Path, oids: &[Oid], extra: &[u8]) {
+    let blob = git(from, &["hash-object", "-w", "--stdin"], extra);
+    let blob = String::from_utf8(blob).expect("text");
+    let list = format!("{}{blob}", lines(oids));
+    let pack = git(
+        from,
+        &["pack-objects", "--stdout", "--quiet"],
+        list.as_bytes(),
+    );
+    git(to, &["index-pack", "--stdin"], &pack);
+}
