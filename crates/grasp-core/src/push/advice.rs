@@ -16,6 +16,8 @@ use crate::state::StateEvent;
 const LINES_MAX: usize = 20;
 /// At most so many characters of a name that is no legal ref name are repeated.
 const NAME_MAX: usize = 120;
+/// A suggested command is at most so long.
+const COMMAND_MAX: usize = 4000;
 /// What a maintainer can always do.
 const PUBLISH: &str = "publish a state (kind 30618) that declares what you push, then push again";
 
@@ -128,36 +130,30 @@ fn differences(mismatch: &Mismatch) -> impl Iterator<Item = String> {
         .chain(more)
 }
 
-/// The command that completes a state, ready to be copied.
+/// The command that completes a state, ready to be copied. None if it would be too long to copy.
 fn git_push(mismatch: &Mismatch) -> Option<String> {
     if mismatch.completing.is_empty() {
         return None;
     }
-    let refspecs = mismatch.completing.iter().map(|(name, oid)| {
-        let source = if oid.is_zero() {
-            String::new()
-        } else {
-            oid.to_string()
-        };
-        shell_word(&format!("{source}:{name}"))
-    });
-    let command = refspecs.fold("git push origin".to_owned(), |line, word| {
-        line + " " + &word
-    });
-    Some(format!(
-        "to complete state {}: {command}",
-        short(&mismatch.state)
-    ))
+    let mut command = "git push origin".to_owned();
+    for (name, oid) in &mismatch.completing {
+        let source = Some(oid).filter(|oid| !oid.is_zero());
+        let source = source.map(ToString::to_string).unwrap_or_default();
+        command = command + " " + &shell_word(&format!("{source}:{name}"))?;
+    }
+    let id = short(&mismatch.state);
+    (command.len() <= COMMAND_MAX).then(|| format!("to complete state {id}: {command}"))
 }
 
 /// Ref names come from strangers and may hold `$`, `;` and quotes: what is offered for copying must
-/// not do more than it says.
-fn shell_word(word: &str) -> String {
+/// not do more than it says. None for what no terminal should be sent.
+fn shell_word(word: &str) -> Option<String> {
     let harmless = |c: char| c.is_ascii_alphanumeric() || "/_.:+-=@,".contains(c);
     if word.chars().all(harmless) {
-        return word.to_owned();
+        return Some(word.to_owned());
     }
-    format!("'{}'", plain(word).replace('\'', r"'\''"))
+    let quoted = || format!("'{}'", word.replace('\'', r"'\''"));
+    (!word.contains(char::is_control)).then(quoted)
 }
 
 /// Text of a stranger as it may stand on a terminal.

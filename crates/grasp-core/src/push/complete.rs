@@ -41,22 +41,17 @@ impl Push<'_> {
             return Err(taken_back(plan, plan, &reason));
         }
         let now = self.authorize();
-        let holds = still_holds(plan, &now);
         let mut facts = installed.clone();
         for tip in plan.tips() {
             facts.add(self.repo.clone(), tip);
         }
-        let rows = if holds {
-            self.rows(plan, &now, &facts, pack_bytes)
-        } else {
-            Batch::new()
-        };
+        let rows = self.rows(plan, &now, &facts, pack_bytes);
         let mut batch = conclude(self.view, rows, &facts, self.cx);
         let after = applied(self.view, &batch, self.cx);
         let desired = refplan::desired(self.repo, &after, self.cx.policy);
         if !self.ends_as_accepted(plan, &desired) {
             let served = |id: EventId| after.stage(&id) == Some(Stage::Served);
-            let incomplete = holds && now.candidate.is_some_and(|id| !served(id));
+            let incomplete = now.candidate.is_some_and(|id| !served(id));
             let reason = if incomplete { INCOMPLETE } else { OVERTAKEN };
             return Err(taken_back(plan, &now, reason));
         }
@@ -158,12 +153,6 @@ impl Push<'_> {
             batch.push(mark);
         }
     }
-}
-
-/// Every command that was accepted is accepted again.
-fn still_holds(plan: &PushPlan, now: &PushPlan) -> bool {
-    let mut pairs = plan.verdicts.iter().zip(&now.verdicts);
-    pairs.all(|(then, now)| !then.accepts() || now.accepts())
 }
 
 /// The plan without its acceptances: each command gets the reason it is refused for now, or `reason`.

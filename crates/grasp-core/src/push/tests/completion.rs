@@ -174,6 +174,21 @@ fn a_push_that_ends_where_it_wanted_succeeds_whoever_was_first() {
     assert!(attempt.commit_on(&newer).is_ok());
 }
 
+/// PUSH-13: an upload is kept beside a branch that got where it should without this push.
+#[test]
+fn an_upload_beside_an_overtaken_branch_is_kept() {
+    let id = EventId::from_byte_array([0xaa; 32]);
+    let name = RefName::proposal(&id);
+    let view = project().stated(state(key(1), 10, &[(MAIN, &hex(1))]), Waiting);
+    let commands = [set(MAIN, 1), set(name.as_str(), 2)];
+    let attempt = Attempt::new(&view, &[], &commands);
+    let refs = [hex(1), hex(3)];
+    let more = [(MAIN, &*refs[0]), (V1, &*refs[1])];
+    let newer = project().stated(state(key(1), 20, &more), Served);
+    let (_, after) = attempt.commit_on(&newer).expect("both end as told");
+    assert_eq!(after.uploads.len(), 1);
+}
+
 /// ST-7, PUSH-13: nothing is reported that is not so.
 #[test]
 fn a_state_whose_other_objects_are_gone_is_not_applied() {

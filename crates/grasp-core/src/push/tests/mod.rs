@@ -350,6 +350,20 @@ fn a_hostile_ref_name_is_quoted_for_the_shell() {
     );
 }
 
+/// PUSH-10: a command is offered in full or not at all.
+#[test]
+fn a_command_that_nobody_could_copy_is_not_offered() {
+    let offered = |name: &str| {
+        let signed = state(key(1), 10, &[(name, &hex(1)), (MAIN, &hex(2))]);
+        let commands = [set(MAIN, 2)];
+        let view = project().stated(signed, Waiting);
+        said(&push(&view, &[], &commands), &commands).contains("git push origin")
+    };
+    let deep = vec!["$".repeat(200); 4].join("/");
+    assert!(offered(&format!("refs/heads/{deep}")));
+    assert!(!offered("refs/heads/\u{9b}2J"));
+}
+
 /// PUSH-11: cases, 19 and 24.
 #[test]
 fn an_annotated_tag_is_compared_by_its_tag_object() {

@@ -156,6 +156,24 @@ fn uploads_are_bounded_per_repository() {
     assert!(reason(&plan, 1).starts_with("50 uploads wait here"));
 }
 
+/// PUSH-4, PUR-9: a record whose time is over is made anew, even where there is no room for another.
+#[test]
+fn an_upload_may_be_repeated_after_its_deadline() {
+    let ids = (0..50).map(|n| EventId::from_byte_array([n; 32]));
+    let over = ids.fold(project(), |view, id| {
+        let mut record = upload(id, oid(1), repo(key(1)));
+        record.deadline = Timestamp::from_secs(NOW);
+        view.uploaded(record)
+    });
+    let id = EventId::from_byte_array([7; 32]);
+    let again = push(&over, &[(&name_of(&id), 1)], &[set(&name_of(&id), 1)]);
+    let renewed = Verdict::Accept {
+        installs: Some(oid(1)),
+        upload: Some(id),
+    };
+    assert_eq!(again.verdicts, [renewed]);
+}
+
 /// PUSH-4: a refusal hits that ref only.
 #[test]
 fn a_refused_proposal_ref_does_not_stop_a_branch() {
