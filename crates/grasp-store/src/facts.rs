@@ -18,6 +18,9 @@ use crate::gather::History;
 use crate::record::{Record, TagValue};
 use crate::view::{View, parse_address};
 
+/// Tags that name an event by its id, and by its address (REL-1).
+const ID_LETTERS: [char; 3] = ['e', 'E', 'q'];
+const ADDRESS_LETTERS: [char; 3] = ['a', 'A', 'q'];
 /// Of the events that mention a newcomer so many are looked at: one that counts is enough.
 const MENTIONS_MAX: usize = 16;
 /// Of a deletion request at most so many targets are read (DEL-1).
@@ -97,8 +100,14 @@ impl View<'_> {
 
     /// Served events that refer to the id or the address of `event`, within the references that count.
     fn mentions(&self, event: &VerifiedEvent) -> Result<Vec<Relative>, StoreError> {
-        let mut names = vec![(['e', 'E', 'q'], event.id().to_hex())];
-        names.extend(event.address().map(|address| (['a', 'A', 'q'], address)));
+        let address = event.address();
+        let mut names = vec![(ID_LETTERS, event.id().to_hex())];
+        if let Some(address) = &address {
+            // A replaceable event has no `d`, and some write no colon for it.
+            let bare = address.strip_suffix(':').map(str::to_owned);
+            names.extend(bare.map(|address| (ADDRESS_LETTERS, address)));
+            names.push((ADDRESS_LETTERS, address.clone()));
+        }
         let mut mentions: Vec<Relative> = Vec::new();
         for (letters, value) in names {
             for letter in letters {
@@ -111,8 +120,10 @@ impl View<'_> {
                     looked_at += 1;
                     let by = relative(&record);
                     let references = References::of(&record.event()?);
-                    let counts = references.addresses.contains(&value)
-                        || references.events.iter().any(|id| *id == event.id());
+                    let counts = references.events.contains(&event.id())
+                        || address
+                            .as_ref()
+                            .is_some_and(|it| references.addresses.contains(it));
                     if counts && !mentions.contains(&by) {
                         mentions.push(by);
                     }
@@ -129,7 +140,8 @@ impl View<'_> {
     /// Whether `author` takes part in an accepted repository (EV-2): owns or maintains one, or wrote a
     /// served root or descendant.
     pub fn participates(&self, author: &PublicKey) -> Result<bool, StoreError> {
-        if !self.listers(author, None, History::Current)?.is_empty() {
+        let served = |stage| stage == Stage::Served;
+        if !self.listers(author, None, served)?.is_empty() {
             return Ok(true);
         }
         let filter = Filter {

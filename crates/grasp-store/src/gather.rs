@@ -127,7 +127,7 @@ impl View<'_> {
             let Some(listed) = walk.visited.pop_front() else {
                 return Ok(None);
             };
-            for owner in self.listers(&listed, Some(identifier), history)? {
+            for owner in self.listers(&listed, Some(identifier), |stage| counts(stage, history))? {
                 if walk.seen.len() < KEYS_MAX && walk.seen.insert(owner) {
                     walk.listing.push_back(owner);
                 }
@@ -135,12 +135,13 @@ impl View<'_> {
         }
     }
 
-    /// The owners of announcements that list `listed` (MNT-10).
+    /// The owners of announcements in the stages that count that list `listed`, at most as many as
+    /// join a resolution (MNT-10).
     pub(crate) fn listers(
         &self,
         listed: &PublicKey,
         identifier: Option<&Identifier>,
-        history: History,
+        counts: impl Fn(Stage) -> bool,
     ) -> Result<BTreeSet<PublicKey>, StoreError> {
         let mut start = Key::new(&[&self.hash.listed(listed)]);
         if let Some(identifier) = identifier {
@@ -156,7 +157,10 @@ impl View<'_> {
             let owner = owner
                 .try_into()
                 .map_err(|_| StoreError::Corrupt("listings"))?;
-            if counts(stage, history) && owners.len() < ANNOUNCEMENTS_MAX {
+            if owners.len() == ANNOUNCEMENTS_MAX {
+                break;
+            }
+            if counts(stage) {
                 owners.insert(PublicKey::from_byte_array(owner));
             }
         }

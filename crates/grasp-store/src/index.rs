@@ -127,7 +127,7 @@ pub(crate) fn put_found(
 }
 
 /// The beginning of an event's rows among versions, if it is one that is replaced.
-fn version_key(hash: &KeyedHash, event: &VerifiedEvent) -> Option<[u8; 16]> {
+pub(crate) fn version_key(hash: &KeyedHash, event: &VerifiedEvent) -> Option<[u8; 16]> {
     let kind = event.kind();
     let d = if kind::is_addressable(kind) {
         event.first_value("d").unwrap_or_default()

@@ -165,7 +165,7 @@ pub(crate) struct KeyedHash(pub(crate) [u8; 16]);
 
 /// What a hash is of: the same bytes in two roles do not meet.
 #[derive(Clone, Copy)]
-pub(crate) enum Role {
+enum Role {
     Tag = 1,
     Address = 2,
     Listed = 3,
@@ -175,7 +175,7 @@ pub(crate) enum Role {
 
 impl KeyedHash {
     /// Sixteen bytes that stand for `parts`.
-    pub(crate) fn of(&self, role: Role, parts: &[&[u8]]) -> [u8; 16] {
+    fn of(&self, role: Role, parts: &[&[u8]]) -> [u8; 16] {
         let mut hasher = SipHasher24::new_with_key(&self.0);
         hasher.write_u8(role as u8);
         for part in parts {

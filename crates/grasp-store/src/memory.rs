@@ -10,9 +10,10 @@ use nostr::types::Timestamp;
 
 use crate::deadlines;
 use crate::error::StoreError;
-use crate::keys::{Key, Role};
+use crate::index::version_key;
+use crate::keys::Key;
 use crate::lifecycle::Writing;
-use crate::view::View;
+use crate::view::{View, parse_address};
 
 impl Writing<'_, '_> {
     pub(crate) fn mark(
@@ -60,7 +61,10 @@ impl Writing<'_, '_> {
         until: Timestamp,
         request: &EventId,
     ) -> Result<(), StoreError> {
-        let start = self.hash.of(Role::Address, &[address.as_bytes()]);
+        let Some((kind, author, d)) = parse_address(address) else {
+            return Ok(()); // nothing can have it
+        };
+        let start = self.hash.address(kind, author.as_bytes(), d);
         let key = Key::new(&[&start, request.as_bytes()]);
         let until = until.as_secs().to_be_bytes();
         Ok(self
@@ -104,7 +108,7 @@ impl View<'_> {
         };
         Ok(Known {
             stage: self.record(&event.id())?.map(|(_, record)| record.stage()),
-            deleted: self.is_gated(event, address.as_deref())?,
+            deleted: self.is_gated(event)?,
             expired_mark: self.is_marked(&event.id(), MarkReason::Expired, now)?,
             served_version,
             announced: event.kind() == kind::STATE
@@ -131,15 +135,14 @@ impl View<'_> {
             .is_some_and(|until| until > now))
     }
 
-    fn is_gated(&self, event: &VerifiedEvent, address: Option<&str>) -> Result<bool, StoreError> {
+    fn is_gated(&self, event: &VerifiedEvent) -> Result<bool, StoreError> {
         let key = Key::new(&[event.id().as_bytes(), event.author().as_bytes()]);
         if self.tables.gated_events.get(self.reading, &key)?.is_some() {
             return Ok(true);
         }
-        let Some(address) = address else {
+        let Some(start) = version_key(self.hash, event) else {
             return Ok(false);
         };
-        let start = self.hash.of(Role::Address, &[address.as_bytes()]);
         for row in self
             .tables
             .gated_addresses

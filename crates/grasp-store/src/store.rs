@@ -56,7 +56,7 @@ impl Default for StoreConfig {
             map_size: 1 << 40,
             disk_floor: 512 << 20,
             group_events_max: 1000,
-            queue_max: 4096,
+            queue_max: 2048,
             readers_max: 1024,
             feed_max: 8192,
             scan_events_max: 10_000,
@@ -237,6 +237,23 @@ impl Store {
             .map_err(|_| CommitError::Closed)?;
         drop(queue);
         answered.await.map_err(|_| CommitError::Closed)?
+    }
+
+    /// As [`Self::commit`], for threads outside the async runtime.
+    pub fn commit_blocking<T, F>(&self, decide: F) -> Result<Committed<T>, CommitError>
+    where
+        T: Send + 'static,
+        F: FnMut(&View<'_>) -> Result<(Batch, T), StoreError> + Send + 'static,
+    {
+        let queue = lock(&self.handle.queue)
+            .clone()
+            .ok_or(CommitError::Closed)?;
+        let (member, answered) = Decision::new(decide);
+        queue
+            .blocking_send(Box::new(member))
+            .map_err(|_| CommitError::Closed)?;
+        drop(queue);
+        answered.blocking_recv().map_err(|_| CommitError::Closed)?
     }
 
     /// Every commit from now on, in order. A listener that lags too far learns that it lost some.

@@ -279,7 +279,35 @@ pub async fn related_facts_hold_the_served_around_an_event(store: &Store) {
     assert_eq!(targets, [reply.id(), issue.id(), announcement.id()]);
     assert_eq!(facts.budgets[&issue.id()].0, 1);
     assert_eq!(facts.exempt, BTreeSet::from([key(1), key(2)]));
-    for (who, takes_part) in [(1, true), (2, true), (3, true), (4, true), (5, false)] {
+    let list = event(key(1), 10317, 9, &[]);
+    let bare = list.address().expect("is replaceable");
+    let bare = bare.trim_end_matches(':');
+    let naming = event(
+        key(6),
+        1111,
+        9,
+        &[&["a", bare], &["E", &answer.id().to_hex()]],
+    );
+    commit(store, vec![insert(&naming, Stage::Served)])
+        .await
+        .expect("commits");
+    let snapshot = store.snapshot().expect("a snapshot");
+    let view = snapshot.view();
+    for named in [&list, &answer] {
+        let facts = view
+            .related_facts(named, &References::default())
+            .expect("gathers");
+        let by: Vec<_> = facts.mentioned_by.iter().map(|it| it.event).collect();
+        assert_eq!(by, [naming.id()]);
+    }
+    for (who, takes_part) in [
+        (1, true),
+        (2, true),
+        (3, true),
+        (4, true),
+        (5, false),
+        (6, true),
+    ] {
         assert_eq!(
             view.participates(&key(who)).expect("reads"),
             takes_part,

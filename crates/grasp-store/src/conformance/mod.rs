@@ -31,6 +31,7 @@ macro_rules! conformance_suite {
         $crate::conformance_suite! { $open;
             queries:
                 answers_come_newest_first_and_lower_id_first_within_a_second,
+                ids_that_nearly_agree_are_told_apart,
                 a_limit_is_each_filters_own_and_repeats_count_once,
                 a_tag_value_of_any_length_is_found,
                 an_empty_list_matches_nothing,

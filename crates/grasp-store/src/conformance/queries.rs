@@ -8,7 +8,7 @@ use grasp_core::lifecycle::Stage;
 use nostr::event::EventId;
 
 use super::commit;
-use super::events::{at, event, insert, key, with_content};
+use super::events::{at, event, insert, key, moved, with_content, with_id};
 use crate::query::{Budget, QueryLimits};
 use crate::store::Store;
 
@@ -72,6 +72,46 @@ pub async fn answers_come_newest_first_and_lower_id_first_within_a_second(store:
         };
         assert_eq!(found(store, &[filter]), expected[..50]);
     }
+}
+
+/// KIND-5: ids that agree in their first bytes are ordered by the rest, everywhere.
+pub async fn ids_that_nearly_agree_are_told_apart(store: &Store) {
+    let near = |last: u8, created_at| {
+        let mut id = [0xab; 32];
+        id[5] = last;
+        let tags: &[&[&str]] = &[&["d", "x"], &["t", "t"], &["t", "u"]];
+        with_id(&event(key(1), 30618, created_at, tags), id)
+    };
+    let events: Vec<_> = [9, 3, 7, 1, 5].map(|last| near(last, 100)).into();
+    let future: Vec<_> = [4, 2]
+        .map(|last| near(last, u64::MAX - u64::from(last)))
+        .into();
+    for event in events.iter().chain(&future) {
+        commit(store, vec![insert(event, Stage::Served)])
+            .await
+            .expect("commits");
+    }
+    let mut both = tagged('t', "t");
+    both.tags
+        .insert('t', BTreeSet::from(["t".to_owned(), "u".to_owned()]));
+    let expected = [2, 4, 1, 3, 5, 7, 9].map(|last| near(last, 0).id());
+    for filter in [Filter::default(), of_kind(30618), tagged('t', "u"), both] {
+        assert_eq!(
+            found(store, std::slice::from_ref(&filter)),
+            expected,
+            "{filter:?}"
+        );
+        let few = Filter {
+            limit: Some(4),
+            ..filter
+        };
+        assert_eq!(found(store, &[few]), expected[..4]);
+    }
+    let batch = future.iter().map(|it| moved(it, Stage::Held)).collect();
+    commit(store, batch).await.expect("commits");
+    let snapshot = store.snapshot().expect("a snapshot");
+    let known = snapshot.view().known(&near(2, 50), at(0)).expect("reads");
+    assert_eq!(known.served_version.map(|it| it.id), Some(near(1, 0).id()));
 }
 
 /// §16: events per filter are counted for each filter, the union shows each event once.

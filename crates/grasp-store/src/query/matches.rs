@@ -9,9 +9,9 @@ use nostr::types::Timestamp;
 
 use crate::error::StoreError;
 use crate::keys::{Sequence, Suffix, TIE, TIME, read_sequence};
+use crate::query::Position;
 use crate::query::planner::{self, Plan};
 use crate::query::stream::Stream;
-use crate::query::{Budget, Position};
 use crate::record::Record;
 use crate::view::View;
 
@@ -19,24 +19,50 @@ use crate::view::View;
 #[derive(Clone, Copy)]
 pub(crate) enum Step<'a> {
     /// An event that matches.
-    Match(Position, Sequence, Record<'a>),
+    Match(Position, Record<'a>),
     /// The budget is spent; everything up to there has been looked at.
     Interrupted(Position),
     /// Nothing more.
     End,
 }
 
+/// What of a filter's matches is wanted, and how far to look.
+#[derive(Clone, Copy)]
+pub(crate) struct Scope {
+    /// Events whose NIP-40 time has come are left out.
+    pub(crate) now: Timestamp,
+    /// Only what comes after this place.
+    pub(crate) after: Option<Position>,
+    /// Only what was stored up to then: the rest reaches a subscriber live.
+    pub(crate) newest: Sequence,
+    /// Events to look at.
+    pub(crate) events: usize,
+    /// When to stop.
+    pub(crate) ends: Option<Instant>,
+}
+
+impl Scope {
+    /// All matches.
+    pub(crate) fn all(now: Timestamp) -> Self {
+        Self {
+            now,
+            after: None,
+            newest: Sequence::MAX,
+            events: usize::MAX,
+            ends: None,
+        }
+    }
+}
+
 /// Reads the plan of one filter.
 pub(crate) struct Matches<'a, 'f> {
     view: View<'a>,
     filter: &'f Filter,
-    now: Timestamp,
-    after: Option<Position>,
+    scope: Scope,
     source: Source,
     /// Matches that share the time and the beginning of the id, in order.
-    tied: VecDeque<(Position, Sequence, Record<'a>)>,
+    tied: VecDeque<(Position, Record<'a>)>,
     left: usize,
-    pub(crate) ends: Option<Instant>,
     looked_at: Option<Position>,
 }
 
@@ -54,11 +80,9 @@ impl<'a, 'f> Matches<'a, 'f> {
     pub(crate) fn open(
         view: &View<'a>,
         filter: &'f Filter,
-        now: Timestamp,
-        after: Option<Position>,
-        budget: Budget,
+        scope: Scope,
     ) -> Result<Self, StoreError> {
-        let source = match planner::plan(view, filter, after)? {
+        let source = match planner::plan(view, filter, scope.after)? {
             Plan::Listed(places) => Source::Listed(places.into()),
             Plan::Ranges(ranges, window) => {
                 let bite = if ranges.len() > 16 { 1 } else { 16 };
@@ -76,20 +100,18 @@ impl<'a, 'f> Matches<'a, 'f> {
         Ok(Self {
             view: *view,
             filter,
-            now,
-            after,
+            scope,
             source,
             tied: VecDeque::new(),
-            left: budget.events.max(1),
-            ends: None,
-            looked_at: after,
+            left: scope.events.max(1),
+            looked_at: scope.after,
         })
     }
 
     pub(crate) fn next(&mut self) -> Result<Step<'a>, StoreError> {
         loop {
-            if let Some((position, sequence, record)) = self.tied.pop_front() {
-                return Ok(Step::Match(position, sequence, record));
+            if let Some((position, record)) = self.tied.pop_front() {
+                return Ok(Step::Match(position, record));
             }
             if let Some(at) = self.spent() {
                 return Ok(Step::Interrupted(at));
@@ -112,9 +134,10 @@ impl<'a, 'f> Matches<'a, 'f> {
 
     /// Where the budget ended, once something was looked at.
     fn spent(&self) -> Option<Position> {
-        let looked = self.looked_at.filter(|at| Some(*at) != self.after)?;
-        let late =
-            || self.left.is_multiple_of(64) && self.ends.is_some_and(|at| Instant::now() >= at);
+        let looked = self.looked_at.filter(|at| Some(*at) != self.scope.after)?;
+        let late = || {
+            self.left.is_multiple_of(64) && self.scope.ends.is_some_and(|at| Instant::now() >= at)
+        };
         (self.left == 0 || late()).then_some(looked)
     }
 
@@ -133,7 +156,7 @@ impl<'a, 'f> Matches<'a, 'f> {
         }
         self.tied
             .make_contiguous()
-            .sort_unstable_by_key(|(position, _, _)| *position);
+            .sort_unstable_by_key(|(position, _)| *position);
         Ok(tie.is_some())
     }
 
@@ -163,9 +186,10 @@ impl<'a, 'f> Matches<'a, 'f> {
         let position = Position::of(&record);
         self.left = self.left.saturating_sub(1);
         self.looked_at = self.looked_at.max(Some(position));
-        let wanted = self.after.is_none_or(|after| position > after);
-        if wanted && self.filter.matches(&record) && !record.expired(self.now) {
-            self.tied.push_back((position, sequence, record));
+        let wanted =
+            sequence <= self.scope.newest && self.scope.after.is_none_or(|after| position > after);
+        if wanted && self.filter.matches(&record) && !record.expired(self.scope.now) {
+            self.tied.push_back((position, record));
         }
         Ok(())
     }

@@ -20,7 +20,7 @@ use crate::error::StoreError;
 use crate::keys::{Sequence, TIME, time_key};
 use crate::record::Record;
 use crate::view::View;
-use matches::{Matches, Step};
+use matches::{Matches, Scope, Step};
 
 /// How many events a query returns at most, and when "now" is.
 #[derive(Debug, Clone, Copy)]
@@ -126,11 +126,17 @@ impl<'a> View<'a> {
             Some(cursor) => cursor.newest,
             None => self.newest_sequence()?,
         };
-        let mut union = Union::open(self, filters, limits, cursor, budget)?;
-        while let Some((sequence, record)) = union.next()? {
-            // What was stored after the first snapshot reaches the subscriber live.
-            let fresh = sequence > newest;
-            if !fresh && emit(row(&record)).is_break() {
+        let scope = Scope {
+            now: limits.now,
+            after: cursor.map(|cursor| cursor.after),
+            newest,
+            events: budget.events,
+            ends: Instant::now().checked_add(budget.duration),
+        };
+        let taken = cursor.map(|cursor| cursor.taken.clone());
+        let mut union = Union::open(self, filters, limits, scope, taken)?;
+        while let Some(record) = union.next()? {
+            if emit(row(&record)).is_break() {
                 return Ok(None);
             }
         }
@@ -175,8 +181,8 @@ impl<'a> View<'a> {
         now: Timestamp,
         mut visit: impl FnMut(Record<'a>) -> Result<ControlFlow<()>, StoreError>,
     ) -> Result<(), StoreError> {
-        let mut matches = Matches::open(self, filter, now, None, Budget::NONE)?;
-        while let Step::Match(_, _, record) = matches.next()? {
+        let mut matches = Matches::open(self, filter, Scope::all(now))?;
+        while let Step::Match(_, record) = matches.next()? {
             if visit(record)?.is_break() {
                 break;
             }
@@ -251,11 +257,10 @@ impl<'a, 'f> Union<'a, 'f> {
         view: &View<'a>,
         filters: &'f [Filter],
         limits: QueryLimits,
-        cursor: Option<&Cursor>,
-        budget: Budget,
+        scope: Scope,
+        taken: Option<Vec<usize>>,
     ) -> Result<Self, StoreError> {
-        let taken = cursor.map_or_else(|| vec![0; filters.len()], |cursor| cursor.taken.clone());
-        let ends = Instant::now().checked_add(budget.duration);
+        let taken = taken.unwrap_or_else(|| vec![0; filters.len()]);
         let mut parts = Vec::with_capacity(filters.len());
         for (at, filter) in filters.iter().enumerate() {
             let limit = filter
@@ -265,9 +270,7 @@ impl<'a, 'f> Union<'a, 'f> {
             if taken.get(at).is_none_or(|taken| *taken >= limit) || filter.is_impossible() {
                 continue;
             }
-            let after = cursor.map(|cursor| cursor.after);
-            let mut matches = Matches::open(view, filter, limits.now, after, budget)?;
-            matches.ends = ends;
+            let mut matches = Matches::open(view, filter, scope)?;
             let head = matches.next()?;
             parts.push(Part {
                 filter: at,
@@ -280,12 +283,12 @@ impl<'a, 'f> Union<'a, 'f> {
     }
 
     /// The next event of any filter; each filter that has it counts it.
-    fn next(&mut self) -> Result<Option<(Sequence, Record<'a>)>, StoreError> {
+    fn next(&mut self) -> Result<Option<Record<'a>>, StoreError> {
         let heads = self.parts.iter().filter_map(|part| match &part.head {
-            Step::Match(position, sequence, record) => Some((*position, *sequence, *record)),
+            Step::Match(position, record) => Some((*position, *record)),
             Step::Interrupted(_) | Step::End => None,
         });
-        let Some((first, sequence, record)) = heads.min_by_key(|(position, _, _)| *position) else {
+        let Some((first, record)) = heads.min_by_key(|(position, _)| *position) else {
             return Ok(None);
         };
         // Beyond a place where another filter was interrupted nothing can be said yet.
@@ -293,7 +296,7 @@ impl<'a, 'f> Union<'a, 'f> {
             return Ok(None);
         }
         for part in &mut self.parts {
-            if !matches!(&part.head, Step::Match(position, _, _) if *position == first) {
+            if !matches!(&part.head, Step::Match(position, _) if *position == first) {
                 continue;
             }
             self.taken[part.filter] += 1;
@@ -303,7 +306,7 @@ impl<'a, 'f> Union<'a, 'f> {
                 Step::End
             };
         }
-        Ok(Some((sequence, record)))
+        Ok(Some(record))
     }
 
     /// The first place where a filter ran out of budget.
