@@ -177,6 +177,13 @@ impl ObjectFacts {
         self.complete.entry(repository).or_default().insert(oid);
     }
 
+    /// Adds what others found.
+    pub fn extend(&mut self, other: Self) {
+        for (repository, oids) in other.complete {
+            self.complete.entry(repository).or_default().extend(oids);
+        }
+    }
+
     /// Whether `repository` holds `oid` with everything it needs.
     pub fn holds(&self, repository: &RepoAddress, oid: &Oid) -> bool {
         self.complete

@@ -1,3 +1,156 @@
-//! The service that ties store and git together, and its routes and pages.
+//! A GRASP server as one value: the store, the repositories, the relay and the routes, tied together.
+//!
+//! [`service::Service`] is the only way to admit an event or complete a push; the routes and the relay
+//! call it. *Invariant:* nothing but its `reconcile` writes refs, and nothing is published before the
+//! repositories it speaks of are in line.
 
+#![forbid(unsafe_code)]
+
+mod clock;
+mod listener;
 pub mod pages;
+mod routes;
+mod service;
+mod settings;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use grasp_git::Repositories;
+use grasp_git::http::{Fetches, UploadConfig};
+use grasp_relay::address::{AddressResolver, Addresses};
+use grasp_relay::{Fanout, Parts, Relay};
+use grasp_store::Store;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use routes::Mount;
+use service::PushLimits;
+
+pub use clock::Clock;
+pub use service::Service;
+pub use settings::{GitLimits, Settings, Timers};
+
+/// Why a server cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The event store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] grasp_store::OpenError),
+    /// The git directory cannot be used.
+    #[error(transparent)]
+    Git(#[from] grasp_git::OpenError),
+}
+
+/// A server whose data is open and that is ready to listen.
+pub struct Server {
+    app: Arc<routes::App>,
+    service: Service,
+    timers: Timers,
+    stop: CancellationToken,
+}
+
+impl Server {
+    /// Opens the data and ties everything together. Reads the disk, so call it before anybody waits.
+    /// Must be called inside a tokio runtime.
+    pub fn open(settings: Settings) -> Result<Self, OpenError> {
+        Self::open_at(settings, Clock::System)
+    }
+
+    /// [`Server::open`] under a clock of the caller's.
+    pub fn open_at(settings: Settings, clock: Clock) -> Result<Self, OpenError> {
+        let store = Store::open(&settings.relay_root, settings.store)?;
+        let git = Repositories::open(&settings.git_root, settings.git)?;
+        let fanout = Arc::new(Fanout::new());
+        let metrics = Arc::new(grasp_relay::Metrics::default());
+        let addresses = Addresses::new(settings.address, Arc::clone(&metrics));
+        let push_limits = PushLimits {
+            pack: settings.pack.clone(),
+            commands: settings.git_limits.commands,
+            running: Arc::new(Semaphore::new(settings.git_limits.pushes)),
+        };
+        let fetches = Arc::new(Fetches::new(
+            settings.git_limits.fetches,
+            settings.git_limits.fetches_queued,
+        ));
+        let owner_hex = settings.policy.relay_owner.to_hex();
+        let mount = Mount {
+            base: settings.policy.service.base_path(),
+            proposals: settings.policy.proposals_hosted,
+        };
+        let links = pages::Links::new(&settings.policy.service);
+        let relay_clock = clock.for_relay();
+        let service = Service::new(
+            store.clone(),
+            git,
+            settings.policy,
+            clock,
+            Arc::clone(&fanout),
+            settings.timers.clone(),
+            push_limits,
+        );
+        let document = grasp_relay::nip11::document(&settings.info, &settings.relay);
+        let relay = Relay::new(Parts {
+            store,
+            intake: Arc::new(service.clone()),
+            fanout,
+            addresses: addresses.clone(),
+            metrics,
+            limits: settings.relay,
+            clock: relay_clock,
+        });
+        let stop = CancellationToken::new();
+        let app = routes::App {
+            service: service.clone(),
+            relay,
+            relay_information: document.to_string().into(),
+            addresses,
+            resolver: AddressResolver::new(settings.trusted_proxies, "NGIT_TRUSTED_PROXY_CIDRS"),
+            mount,
+            info: settings.info,
+            links,
+            pack_bytes: settings.pack.bytes,
+            upload: UploadConfig {
+                request_max: settings.git_limits.request_bytes,
+                ..UploadConfig::new(fetches)
+            },
+            git_limits: settings.git_limits,
+            owner_hex,
+            stop: stop.clone(),
+        };
+        Ok(Self {
+            app: Arc::new(app),
+            service,
+            timers: settings.timers,
+            stop,
+        })
+    }
+
+    /// Serves until `shutdown`: then no new connection is taken, running pushes end, and the store is
+    /// closed (CLI-2).
+    pub async fn run(self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
+        let housekeeping = tokio::spawn(self.service.clone().run_housekeeping());
+        let listening = listener::run(
+            Arc::clone(&self.app),
+            listener,
+            self.stop.clone(),
+            self.timers.stop,
+        );
+        tokio::pin!(listening);
+        tokio::select! {
+            () = &mut listening => {}
+            () = shutdown => {
+                info!("stopping: running requests may end");
+                self.stop.cancel();
+                listening.await;
+            }
+        }
+        housekeeping.abort();
+        // An aborted task is an expected end here; one that panicked has told so itself.
+        let _ = housekeeping.await;
+        self.service.close().await;
+        info!("stopped");
+    }
+}

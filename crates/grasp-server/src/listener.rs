@@ -1,0 +1,88 @@
+//! Accepts connections and speaks HTTP on them: header timeout, bounded headers, an orderly end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, warn};
+
+use crate::routes::App;
+
+/// A header block is there within this time; also bounds an idle keep-alive connection (HTTP-7).
+const HEADER_TIME: Duration = Duration::from_mins(1);
+/// Largest header block in bytes (HTTP-7).
+const HEADER_BYTES: usize = 16 * 1024;
+/// Pause after a failed `accept`, so that a lack of file descriptors does not spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Accepts until `stop`; then lets running requests end for at most `patience`.
+pub(crate) async fn run(
+    app: Arc<App>,
+    listener: TcpListener,
+    stop: CancellationToken,
+    patience: Duration,
+) {
+    let tracker = TaskTracker::new();
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, peer)) => {
+                tracker.spawn(serve(Arc::clone(&app), stream, peer, stop.clone()));
+            }
+            Err(failure) => {
+                warn!(%failure, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    tracker.close();
+    if tokio::time::timeout(patience, tracker.wait())
+        .await
+        .is_err()
+    {
+        warn!(
+            left = tracker.len(),
+            "connections did not end in time and are cut"
+        );
+    }
+}
+
+async fn serve(app: Arc<App>, stream: TcpStream, peer: SocketAddr, stop: CancellationToken) {
+    if let Err(failure) = stream.set_nodelay(true) {
+        debug!(%peer, %failure, "nodelay could not be set");
+    }
+    let service = service_fn(move |request: Request<Incoming>| {
+        let app = Arc::clone(&app);
+        async move { Ok::<_, std::convert::Infallible>(app.answer(request.map(Body::new), peer).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIME)
+        .max_buf_size(HEADER_BYTES)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(failure) = ended {
+        debug!(%peer, %failure, "a connection ended early");
+    }
+}

@@ -1,0 +1,189 @@
+//! Request bodies as streams: never whole in memory, never slower than they may be (HTTP-3, HTTP-4, HTTP-7).
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use async_compression::tokio::bufread::GzipDecoder;
+use axum::body::Body;
+use futures_util::TryStreamExt;
+use http::{HeaderMap, header};
+use tokio::io::{AsyncRead, BufReader, ReadBuf};
+use tokio::time::{Instant, Sleep};
+use tokio_util::io::StreamReader;
+
+/// A body must bring so much…
+const PROGRESS_BYTES: u64 = 1024;
+/// … in this time (HTTP-7).
+const PROGRESS_TIME: Duration = Duration::from_secs(30);
+
+/// A request body, ready to be read.
+pub(super) type RequestBody = Box<dyn AsyncRead + Send + Unpin>;
+
+/// The `Content-Encoding` is neither absent nor gzip.
+#[derive(Debug, thiserror::Error)]
+#[error("this content encoding is not understood; send gzip or none")]
+pub(super) struct UnknownEncoding;
+
+/// Reads `body`, inflating gzip; of an inflated body at most `inflated_max` bytes.
+pub(super) fn reader(
+    headers: &HeaderMap,
+    body: Body,
+    inflated_max: u64,
+) -> Result<RequestBody, UnknownEncoding> {
+    let raw = Paced::new(StreamReader::new(
+        body.into_data_stream().map_err(io::Error::other),
+    ));
+    match headers
+        .get(header::CONTENT_ENCODING)
+        .map(|value| value.as_bytes().to_ascii_lowercase())
+    {
+        None => Ok(Box::new(raw)),
+        Some(name) if name == b"identity" => Ok(Box::new(raw)),
+        Some(name) if name == b"gzip" || name == b"x-gzip" => Ok(Box::new(Limited {
+            inner: GzipDecoder::new(BufReader::new(raw)),
+            left: inflated_max,
+        })),
+        Some(_) => Err(UnknownEncoding),
+    }
+}
+
+/// Fails a read when the peer brings less than it must.
+struct Paced<R> {
+    inner: R,
+    brought: u64,
+    deadline: Pin<Box<Sleep>>,
+}
+
+impl<R> Paced<R> {
+    fn new(inner: R) -> Self {
+        Self {
+            inner,
+            brought: 0,
+            deadline: Box::pin(tokio::time::sleep(PROGRESS_TIME)),
+        }
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Paced<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        match Pin::new(&mut self.inner).poll_read(cx, buffer) {
+            Poll::Ready(done) => {
+                self.brought += (buffer.filled().len() - before) as u64;
+                if self.brought >= PROGRESS_BYTES {
+                    self.brought = 0;
+                    self.deadline.as_mut().reset(Instant::now() + PROGRESS_TIME);
+                }
+                Poll::Ready(done)
+            }
+            Poll::Pending => {
+                ready!(self.deadline.as_mut().poll(cx));
+                Poll::Ready(Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "the request body came too slowly",
+                )))
+            }
+        }
+    }
+}
+
+/// Fails when more than `left` bytes come out: a small body may inflate without end.
+struct Limited<R> {
+    inner: R,
+    left: u64,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Limited<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.inner).poll_read(cx, buffer))?;
+        let came = (buffer.filled().len() - before) as u64;
+        if let Some(left) = self.left.checked_sub(came) {
+            self.left = left;
+            Poll::Ready(Ok(()))
+        } else {
+            buffer.set_filled(before); // a failed read has brought nothing
+            Poll::Ready(Err(io::Error::other(
+                "the request body inflates to more than is allowed",
+            )))
+        }
+    }
+}
+
+use std::future::Future as _;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use async_compression::tokio::bufread::GzipEncoder;
+    use tokio::io::AsyncReadExt;
+
+    async fn gzipped(text: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        GzipEncoder::new(text)
+            .read_to_end(&mut out)
+            .await
+            .expect("compresses");
+        out
+    }
+
+    fn headers(encoding: &str) -> HeaderMap {
+        HeaderMap::from_iter([(
+            header::CONTENT_ENCODING,
+            encoding.parse().expect("a header value"),
+        )])
+    }
+
+    #[tokio::test]
+    async fn gzip_bodies_are_inflated_under_both_names() {
+        for name in ["gzip", "x-gzip", "GZIP"] {
+            let body = Body::from(gzipped(b"0000").await);
+            let mut out = Vec::new();
+            reader(&headers(name), body, 100)
+                .expect("known")
+                .read_to_end(&mut out)
+                .await
+                .expect("reads");
+            assert_eq!(out, b"0000", "{name}");
+        }
+        assert!(reader(&headers("br"), Body::empty(), 100).is_err());
+    }
+
+    #[tokio::test]
+    async fn a_bomb_stops_at_the_limit() {
+        let body = Body::from(gzipped(&vec![0; 1 << 20]).await);
+        let mut out = Vec::new();
+        let failure = reader(&headers("gzip"), body, 1000)
+            .expect("known")
+            .read_to_end(&mut out)
+            .await;
+        assert!(failure.is_err());
+        assert!(out.len() < 64 * 1024);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_brings_nothing_ends() {
+        let body = Body::from_stream(futures_util::stream::pending::<
+            Result<bytes::Bytes, io::Error>,
+        >());
+        let mut out = Vec::new();
+        let failure = reader(&HeaderMap::new(), body, 1000)
+            .expect("known")
+            .read_to_end(&mut out)
+            .await;
+        assert_eq!(
+            failure.expect_err("too slow").kind(),
+            io::ErrorKind::TimedOut
+        );
+    }
+}

@@ -1,0 +1,136 @@
+//! The one way in: admits events, completes pushes, brings repositories in line.
+//!
+//! Store and git meet here and nowhere else. Every path gathers, lets `grasp-core` decide, commits, then
+//! reconciles what the commit marked and publishes what it made visible, in that order. *Invariant:* after
+//! the commit nothing can refuse; what then fails is tried again from the mark that the commit left.
+
+mod facts;
+mod page;
+mod push;
+mod reconcile;
+mod refs;
+mod submit;
+mod sweep;
+mod verifier;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use grasp_core::name::RepoAddress;
+use grasp_core::policy::Policy;
+use grasp_git::Repositories;
+use grasp_relay::Fanout;
+use grasp_store::{Committed, Store};
+use tokio::sync::Semaphore;
+use tracing::error;
+
+use crate::clock::Clock;
+use crate::settings::Timers;
+
+pub(crate) use page::RepositorySeen;
+pub(crate) use push::PushLimits;
+pub(crate) use refs::RefsError;
+
+/// Repositories that are brought in line at once.
+const RECONCILING: usize = 4;
+
+/// Ties store and git together. Cheap to clone.
+#[derive(Clone)]
+pub struct Service {
+    pub(crate) store: Store,
+    pub(crate) git: Repositories,
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) clock: Clock,
+    pub(crate) fanout: Arc<Fanout>,
+    timers: Timers,
+    verifier: verifier::Verifier,
+    push_limits: Arc<PushLimits>,
+    reconciling: Arc<Semaphore>,
+}
+
+impl Service {
+    /// Ties them together. Must be called inside a tokio runtime.
+    pub(crate) fn new(
+        store: Store,
+        git: Repositories,
+        policy: Policy,
+        clock: Clock,
+        fanout: Arc<Fanout>,
+        timers: Timers,
+        push_limits: PushLimits,
+    ) -> Self {
+        Self {
+            store,
+            git,
+            policy: Arc::new(policy),
+            clock,
+            fanout,
+            timers,
+            verifier: verifier::Verifier::start(),
+            push_limits: Arc::new(push_limits),
+            reconciling: Arc::new(Semaphore::new(RECONCILING)),
+        }
+    }
+
+    /// What follows a commit: repositories first, own before others', then the events, so that whoever
+    /// hears of an event finds its refs (AFTER-6).
+    pub(crate) async fn finish<T>(&self, mut committed: Committed<T>, own: Option<&RepoAddress>) {
+        committed
+            .dirtied
+            .sort_by_key(|repository| Some(repository) != own);
+        // A task of its own: the caller may stop waiting, the work does not stop.
+        let service = self.clone();
+        let task = tokio::spawn(async move {
+            service.bring_in_line(committed.dirtied).await;
+            for event in &committed.served {
+                service.fanout.publish(event);
+            }
+        });
+        if let Err(failure) = task.await {
+            error!(%failure, "what follows a commit was cut short; the marks it left are looked at again");
+        }
+    }
+
+    /// Reconciles each of them; failures are logged and tried again by the sweep.
+    async fn bring_in_line(&self, repositories: Vec<RepoAddress>) {
+        let mut waiting: VecDeque<RepoAddress> = repositories.into();
+        while let Some(repository) = waiting.pop_front() {
+            let Ok(_permit) = self.reconciling.clone().acquire_owned().await else {
+                return;
+            };
+            let service = self.clone();
+            let outcome = self.blocking(move || service.reconcile(&repository)).await;
+            if let Err(failure) = outcome {
+                error!(
+                    error = &failure as &dyn std::error::Error,
+                    "a repository is not in line yet"
+                );
+            }
+        }
+    }
+
+    /// Whether events and pushes can be taken now; else why not (`/readyz`).
+    pub(crate) fn readiness(&self) -> Result<(), &'static str> {
+        if self.store.below_disk_floor() {
+            return Err("disk space is below the floor");
+        }
+        self.store
+            .snapshot()
+            .map(drop)
+            .map_err(|_| "the event store cannot be read")
+    }
+
+    /// Writes what is left and closes the store.
+    pub(crate) async fn close(&self) {
+        let store = self.store.clone();
+        self.blocking(move || store.close()).await;
+    }
+
+    /// Runs work that blocks. A panic in it is carried on here.
+    async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        match tokio::task::spawn_blocking(work).await {
+            Ok(done) => done,
+            Err(failure) => std::panic::resume_unwind(failure.into_panic()),
+        }
+    }
+}

@@ -1,0 +1,472 @@
+//! One push, from its first line to its report (design.md §6, GIT-5 … GIT-11, PUSH-*, AFTER-*).
+//!
+//! Judge the commands, take the pack into quarantine, install exactly what the accepted tips need, commit,
+//! bring repositories in line, publish, report. *Invariant:* nothing is visible before the commit, and
+//! after it the push cannot fail.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use grasp_core::EventId;
+use grasp_core::failpoint;
+use grasp_core::name::RepoAddress;
+use grasp_core::oid::Oid;
+use grasp_core::policy::{Circumstances, Origin};
+use grasp_core::push::{self, Command, KnownEvent, Push, PushPlan, Verdict};
+use grasp_core::refname::RefName;
+use grasp_core::view::RepoView;
+use grasp_git::http::receive_pack::{self, Request, Responder};
+use grasp_git::{IngestError, Lease, PackLimits};
+use grasp_store::{CommitError, History, StoreError, View};
+use tokio::io::AsyncRead;
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::io::SyncIoBridge;
+use tracing::{debug, error, info};
+
+use super::{Service, facts, reconcile};
+
+/// Chunks of the answer that wait for a slow client.
+const ANSWER_QUEUE: usize = 16;
+
+/// What bounds pushes on this server.
+#[derive(Debug)]
+pub(crate) struct PushLimits {
+    /// Bounds of a pack.
+    pub(crate) pack: PackLimits,
+    /// Most commands.
+    pub(crate) commands: usize,
+    /// Those that run at once.
+    pub(crate) running: Arc<Semaphore>,
+}
+
+/// What the push is about, as one snapshot or transaction sees it.
+struct Seen {
+    view: RepoView,
+    known: BTreeMap<EventId, KnownEvent>,
+}
+
+/// Why a push ended without a commit.
+#[derive(Debug, thiserror::Error)]
+enum PushError {
+    #[error(transparent)]
+    Ingest(#[from] IngestError),
+    #[error(transparent)]
+    Git(#[from] grasp_git::Error),
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl PushError {
+    /// What the pusher is told. Our own faults are logged in full and named in general.
+    fn words(&self) -> String {
+        match self {
+            Self::Ingest(error) if !self.is_ours() => error.to_string(),
+            Self::Commit(CommitError::DiskFull) => "disk space is below the floor".to_owned(),
+            _ => "the server could not store the push, try again".to_owned(),
+        }
+    }
+
+    fn is_ours(&self) -> bool {
+        !matches!(self, Self::Ingest(error) if !error.is_ours())
+    }
+}
+
+/// How a push ended.
+enum Outcome {
+    /// Committed, as far as the plan accepts it.
+    Done(PushPlan),
+    /// Nothing of it is accepted, or no longer.
+    Refused(PushPlan),
+    /// Refused, and the client knows already.
+    Told,
+}
+
+impl Service {
+    /// Runs a push of `body` to `repository` and yields the bytes of the answer. The work is a task of
+    /// its own: once committed it ends, also when the client leaves.
+    pub(crate) fn receive_pack(
+        &self,
+        repository: RepoAddress,
+        body: impl AsyncRead + Send + Unpin + 'static,
+    ) -> mpsc::Receiver<Bytes> {
+        let (answer, bytes) = mpsc::channel(ANSWER_QUEUE);
+        let service = self.clone();
+        tokio::spawn(async move { service.run_push(repository, body, answer).await });
+        bytes
+    }
+
+    async fn run_push<R>(&self, repository: RepoAddress, mut body: R, answer: mpsc::Sender<Bytes>)
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+    {
+        let Ok(_running) = Arc::clone(&self.push_limits.running).acquire_owned().await else {
+            return;
+        };
+        let request = match receive_pack::read_request(&mut body, self.push_limits.commands).await {
+            Ok(Some(request)) => request,
+            Ok(None) => return, // HTTP-6: a probe
+            Err(malformed) => {
+                if !malformed.fault.is_io() {
+                    let responder = Responder::new(malformed.capabilities);
+                    let _ = answer
+                        .send(responder.fail(&malformed.fault.to_string()))
+                        .await;
+                    drain(body).await;
+                }
+                return;
+            }
+        };
+        let client = Client {
+            responder: Responder::new(request.capabilities.clone()),
+            answer,
+        };
+        let outcome = self.carry_out(&repository, &request, body, &client).await;
+        client
+            .send(ending(&client.responder, &request.commands, &outcome))
+            .await;
+        if let Err(failure) = &outcome {
+            let cause: &dyn std::error::Error = failure;
+            if failure.is_ours() {
+                error!(%repository, error = cause, "a push could not be stored");
+            } else {
+                info!(%repository, error = cause, "a push ended without effect");
+            }
+        }
+        failpoint::pass("push.reported");
+    }
+
+    async fn carry_out<R>(
+        &self,
+        repository: &RepoAddress,
+        request: &Request,
+        body: R,
+        client: &Client,
+    ) -> Result<Outcome, PushError>
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+    {
+        let lease = self.git.lease(repository); // step 0: held to the end
+        let plan = self.judge(repository, request).await?;
+        if !plan.accepts_any() {
+            // GIT-10: said at once, then the body is read to its end and dropped.
+            client
+                .send(ending(
+                    &client.responder,
+                    &request.commands,
+                    &Ok(Outcome::Refused(plan)),
+                ))
+                .await;
+            drain(body).await;
+            return Ok(Outcome::Told);
+        }
+        failpoint::pass("push.authorized");
+        if matches!(repository, RepoAddress::Proposals(_)) {
+            self.ensure_exists(repository).await?;
+        }
+        let every = self.timers.keepalive;
+        let bytes = if request.brings_pack() {
+            client
+                .while_waiting(
+                    every,
+                    "GRASP is receiving objects",
+                    self.take_pack(repository, &lease, &plan, body),
+                )
+                .await?
+        } else {
+            0
+        };
+        failpoint::pass("push.installed");
+        client
+            .while_waiting(
+                every,
+                "GRASP is finalizing the push",
+                self.commit_push(repository, request, &plan, bytes),
+            )
+            .await
+    }
+
+    /// The decision before the pack is read.
+    async fn judge(
+        &self,
+        repository: &RepoAddress,
+        request: &Request,
+    ) -> Result<PushPlan, PushError> {
+        let service = self.clone();
+        let (repository, request) = (repository.clone(), request.clone());
+        self.blocking(move || {
+            let snapshot = service.store.snapshot()?;
+            let seen = look(&snapshot.view(), &repository, &request.commands)?;
+            let current = service.current_refs(&repository)?;
+            let push = Push {
+                repo: &repository,
+                commands: &request.commands,
+                atomic: request.capabilities.atomic,
+                current: &current,
+                view: &seen.view,
+                known_events: &seen.known,
+                cx: Circumstances {
+                    policy: &service.policy,
+                    now: service.clock.now(),
+                    origin: Origin::Client,
+                },
+            };
+            Ok(push.authorize())
+        })
+        .await
+    }
+
+    fn current_refs(
+        &self,
+        repository: &RepoAddress,
+    ) -> Result<BTreeMap<RefName, Oid>, grasp_git::Error> {
+        if !self.git.exists(repository) {
+            return Ok(BTreeMap::new());
+        }
+        let refs = self.git.refs(repository)?;
+        Ok(refs
+            .refs
+            .iter()
+            .map(|(name, value)| (name.clone(), value.oid))
+            .collect())
+    }
+
+    /// A `/prs/` repository is made by its first push (PUSH-19); the commit's upload record keeps it.
+    async fn ensure_exists(&self, repository: &RepoAddress) -> Result<(), PushError> {
+        let service = self.clone();
+        let repository = repository.clone();
+        self.blocking(move || {
+            let lock = service.git.lock(&repository);
+            if !service.git.exists(&repository) {
+                lock.create()?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Steps 2 to 4. Returns the bytes that the pack weighed.
+    async fn take_pack<R>(
+        &self,
+        repository: &RepoAddress,
+        lease: &Lease,
+        plan: &PushPlan,
+        body: R,
+    ) -> Result<u64, PushError>
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+    {
+        let tips = plan.tips();
+        if tips.is_empty() {
+            drain(body).await; // everything is there already: nothing is installed (PUSH-18)
+            return Ok(0);
+        }
+        let mut limits = self.push_limits.pack.clone();
+        if plan.brings_only_uploads() {
+            limits.bytes = limits.bytes.min(self.policy.uploads.bytes); // nothing but uploads (§16)
+        }
+        let service = self.clone();
+        let (repository, lease) = (repository.clone(), lease.clone());
+        let mut reader = SyncIoBridge::new(body);
+        let interrupt = Interrupt::default();
+        let interrupted = Arc::clone(&interrupt.0);
+        self.blocking(move || {
+            let relatives = service.relatives(&repository)?;
+            let taken = grasp_git::ingest(
+                &service.git,
+                &lease,
+                &relatives,
+                &mut reader,
+                &limits,
+                &interrupted,
+            );
+            let finished = taken.and_then(|quarantined| {
+                let bytes = quarantined.bytes();
+                quarantined.finish(&tips).map(|_installed| bytes)
+            });
+            if finished.is_err() {
+                // GIT-10: the client listens only when it could send everything.
+                let _ = std::io::copy(&mut reader, &mut std::io::sink());
+            }
+            Ok(finished?)
+        })
+        .await
+    }
+
+    /// Repositories whose objects a thin pack may build on (GIT-4a).
+    fn relatives(&self, repository: &RepoAddress) -> Result<Vec<Lease>, StoreError> {
+        let snapshot = self.store.snapshot()?;
+        let view = reconcile::view_of(&snapshot.view(), repository, History::Current)?;
+        let others = facts::repositories(&view)
+            .into_iter()
+            .filter(|other| other != repository && self.git.exists(other));
+        Ok(others.map(|other| self.git.lease(&other)).collect())
+    }
+
+    /// Steps 5 to 7.
+    async fn commit_push(
+        &self,
+        repository: &RepoAddress,
+        request: &Request,
+        plan: &PushPlan,
+        bytes: u64,
+    ) -> Result<Outcome, PushError> {
+        let (measured, current) = self.measure_push(repository, request).await?;
+        let service = self.clone();
+        let (at, request, planned) = (repository.clone(), request.clone(), plan.clone());
+        let now = self.clock.now();
+        let facts = measured.facts;
+        let mut committed = self
+            .store
+            .commit(move |view| {
+                let seen = look(view, &at, &request.commands)?;
+                let push = Push {
+                    repo: &at,
+                    commands: &request.commands,
+                    atomic: request.capabilities.atomic,
+                    current: &current,
+                    view: &seen.view,
+                    known_events: &seen.known,
+                    cx: Circumstances {
+                        policy: &service.policy,
+                        now,
+                        origin: Origin::Client,
+                    },
+                };
+                Ok(match push.complete(&planned, &facts, bytes) {
+                    Ok(batch) => (batch, None),
+                    Err(overtaken) => (Vec::new(), Some(overtaken)),
+                })
+            })
+            .await?;
+        drop(measured.leases);
+        if let Some(overtaken) = committed.value.take() {
+            return Ok(Outcome::Refused(overtaken));
+        }
+        failpoint::pass("push.committed");
+        debug!(%repository, version = ?committed.version, "a push is committed");
+        self.finish(committed, Some(repository)).await;
+        failpoint::pass("push.reconciled");
+        Ok(Outcome::Done(plan.clone()))
+    }
+
+    /// What is complete where, now that the pack is in place.
+    async fn measure_push(
+        &self,
+        repository: &RepoAddress,
+        request: &Request,
+    ) -> Result<(facts::Measured, BTreeMap<RefName, Oid>), PushError> {
+        let service = self.clone();
+        let (at, commands) = (repository.clone(), request.commands.clone());
+        self.blocking(move || {
+            let seen = look(&service.store.snapshot()?.view(), &at, &commands)?;
+            let pushed: BTreeSet<Oid> = commands
+                .iter()
+                .map(|command| command.new)
+                .filter(|oid| !oid.is_zero())
+                .collect();
+            let measured = facts::measure(&service.git, &seen.view, &pushed)?;
+            Ok((measured, service.current_refs(&at)?))
+        })
+        .await
+    }
+}
+
+/// Gathers what judging a push needs.
+fn look(
+    view: &View<'_>,
+    repository: &RepoAddress,
+    commands: &[Command],
+) -> Result<Seen, StoreError> {
+    let named: Vec<EventId> = push::named_events(commands).into_iter().collect();
+    Ok(Seen {
+        view: reconcile::view_of(view, repository, History::WithSuperseded)?,
+        known: view.known_events(&named)?,
+    })
+}
+
+/// Reads a body to its end and drops it, so that the client takes notice of the answer (GIT-10). The
+/// body is bounded by its pace and by what the route lets through.
+async fn drain(mut body: impl AsyncRead + Unpin) {
+    if let Err(failure) = tokio::io::copy(&mut body, &mut tokio::io::sink()).await {
+        debug!(%failure, "the rest of a refused push did not come");
+    }
+}
+
+/// The last words of an answer.
+fn ending(
+    responder: &Responder,
+    commands: &[Command],
+    outcome: &Result<Outcome, PushError>,
+) -> Bytes {
+    let names = commands.iter().map(|command| command.name.as_str());
+    match outcome {
+        Ok(Outcome::Told) => Bytes::new(),
+        Ok(Outcome::Done(plan)) => {
+            let verdicts = plan.verdicts.iter().map(|verdict| match verdict {
+                Verdict::Accept { .. } => Ok(()),
+                Verdict::Refuse(reason) => Err(reason.as_str()),
+            });
+            responder.report(Ok(()), names.zip(verdicts))
+        }
+        Ok(Outcome::Refused(plan)) => {
+            let refusal = push::refusal(plan, commands);
+            let reasons = plan.verdicts.iter().map(|verdict| match verdict {
+                Verdict::Refuse(reason) => reason.as_str(),
+                Verdict::Accept { .. } => refusal.summary.as_str(),
+            });
+            responder.refuse(&refusal, names.zip(reasons))
+        }
+        Err(failure) => {
+            let words = failure.words();
+            let failed = names.map(|name| (name, Err(words.as_str())));
+            responder.report(Err(&words), failed)
+        }
+    }
+}
+
+/// Stops work on a pack when the push is given up.
+#[derive(Debug, Default)]
+struct Interrupt(Arc<AtomicBool>);
+
+impl Drop for Interrupt {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The reading end of a push: what it negotiated, and where the answer goes.
+struct Client {
+    responder: Responder,
+    answer: mpsc::Sender<Bytes>,
+}
+
+impl Client {
+    /// Sends one piece of the answer. A client that left is told nothing.
+    async fn send(&self, bytes: Bytes) {
+        if !bytes.is_empty() {
+            let _ = self.answer.send(bytes).await;
+        }
+    }
+
+    /// Waits for `work` and shows that it goes on (GIT-7).
+    async fn while_waiting<T>(
+        &self,
+        every: Duration,
+        step: &str,
+        work: impl Future<Output = T>,
+    ) -> T {
+        tokio::pin!(work);
+        let mut beat = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                _ = beat.tick() => self.send(self.responder.keepalive(step)).await,
+            }
+        }
+    }
+}

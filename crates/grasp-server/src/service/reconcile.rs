@@ -1,0 +1,172 @@
+//! Makes a repository look as events say: its directory, its refs, its HEAD (REF-*).
+//!
+//! The only code that creates or removes a repository or writes a ref. Idempotent: it computes what
+//! should be from a fresh snapshot and makes it so, whoever asked and however often. *Invariant:* at
+//! most one repository lock is held at any time; others are only leased.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use grasp_core::name::RepoAddress;
+use grasp_core::oid::Oid;
+use grasp_core::refname::{RefName, RefSpace};
+use grasp_core::refplan::{self, DesiredRefs};
+use grasp_core::view::RepoView;
+use grasp_git::{RefSnapshot, RepoLock};
+use grasp_store::{History, StoreError, View};
+use tracing::{debug, warn};
+
+use super::Service;
+use super::facts;
+
+/// Why a repository could not be brought in line. Its mark stays, and it is tried again.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReconcileError {
+    /// The store could not be read.
+    #[error("cannot read what {repository} shall look like")]
+    Store {
+        /// Which.
+        repository: RepoAddress,
+        /// Why.
+        #[source]
+        source: StoreError,
+    },
+    /// The repository could not be read or written.
+    #[error("cannot bring {repository} in line")]
+    Git {
+        /// Which.
+        repository: RepoAddress,
+        /// Why.
+        #[source]
+        source: Box<grasp_git::Error>,
+    },
+}
+
+/// The view that decides about a repository.
+pub(super) fn view_of(
+    view: &View<'_>,
+    repository: &RepoAddress,
+    history: History,
+) -> Result<RepoView, StoreError> {
+    match repository {
+        RepoAddress::Announced(repo) => view.repo_view(&repo.identifier, &[repo.owner], history),
+        RepoAddress::Proposals(repo) => view.prs_view(repo),
+    }
+}
+
+impl Service {
+    /// Brings one repository in line and takes its mark away. Blocking.
+    pub(super) fn reconcile(&self, repository: &RepoAddress) -> Result<(), ReconcileError> {
+        let store_error = |source| ReconcileError::Store {
+            repository: repository.clone(),
+            source,
+        };
+        let lock = self.git.lock(repository);
+        // Read after the lock is held: whoever marked it before is in this snapshot, and whoever
+        // marks it later keeps the mark, since its version is higher.
+        let snapshot = self.store.snapshot().map_err(store_error)?;
+        let view = view_of(&snapshot.view(), repository, History::Current).map_err(store_error)?;
+        let version = snapshot.version();
+        drop(snapshot);
+        self.apply(&lock, repository, &view)
+            .map_err(|source| ReconcileError::Git {
+                repository: repository.clone(),
+                source: Box::new(source),
+            })?;
+        self.store.clear_dirty(repository, version);
+        Ok(())
+    }
+
+    fn apply(
+        &self,
+        lock: &RepoLock,
+        repository: &RepoAddress,
+        view: &RepoView,
+    ) -> Result<(), grasp_git::Error> {
+        let desired = refplan::desired(repository, view, &self.policy);
+        if !desired.exists {
+            if self.git.exists(repository) {
+                debug!(%repository, "a repository leaves");
+                lock.remove()?;
+            }
+            return Ok(());
+        }
+        if !self.git.exists(repository) {
+            lock.create()?;
+        }
+        let current = self.git.refs(repository)?;
+        let (mut refs, head) = match desired.refs {
+            DesiredRefs::Winner { refs, head, .. } => (refs, head),
+            DesiredRefs::Empty => (BTreeMap::new(), grasp_git::refs::default_head()),
+            DesiredRefs::Frozen => (signed_refs(&current), current.head.clone()),
+        };
+        refs.extend(desired.proposals);
+        let complete = self.hold(repository, view, &current, refs.values().copied().collect())?;
+        let wanted = refs.len();
+        refs.retain(|_, oid| complete.contains(oid));
+        if refs.len() < wanted {
+            warn!(%repository, missing = wanted - refs.len(), "objects of a served state are gone: repository is degraded");
+        }
+        let same = head == current.head
+            && refs.len() == current.refs.len()
+            && refs.iter().all(|(name, oid)| {
+                current
+                    .refs
+                    .get(name)
+                    .is_some_and(|value| value.oid == *oid)
+            });
+        if !same {
+            lock.write_refs(&refs, head)?;
+        }
+        Ok(())
+    }
+
+    /// Of `wanted` what the repository holds, after it took what its relatives have (AFTER-3, G6-7).
+    fn hold(
+        &self,
+        repository: &RepoAddress,
+        view: &RepoView,
+        current: &RefSnapshot,
+        wanted: BTreeSet<Oid>,
+    ) -> Result<BTreeSet<Oid>, grasp_git::Error> {
+        let shown: BTreeSet<Oid> = current.refs.values().map(|value| value.oid).collect();
+        let lease = self.git.lease(repository);
+        let (mut held, unknown): (BTreeSet<Oid>, BTreeSet<Oid>) =
+            wanted.into_iter().partition(|oid| shown.contains(oid));
+        if unknown.is_empty() {
+            return Ok(held);
+        }
+        let objects = self.git.objects(&lease)?;
+        let mut missing = Vec::new();
+        for oid in unknown {
+            if objects.contains(&oid) {
+                held.insert(oid);
+            } else {
+                missing.push(oid);
+            }
+        }
+        if missing.is_empty() {
+            return Ok(held);
+        }
+        let relatives: Vec<_> = facts::repositories(view)
+            .into_iter()
+            .filter(|other| other != repository && self.git.exists(other))
+            .map(|other| self.git.lease(&other))
+            .collect();
+        // REF-8: what is nowhere stays missing, the rest is shown.
+        held.extend(grasp_git::propagate(
+            &self.git, &lease, &relatives, &missing,
+        )?);
+        Ok(held)
+    }
+}
+
+/// The branches and tags that a repository shows: what stays when nothing decides about them (REF-5).
+fn signed_refs(current: &RefSnapshot) -> BTreeMap<RefName, Oid> {
+    let signed = |name: &RefName| matches!(name.space(), RefSpace::Branch | RefSpace::Tag);
+    current
+        .refs
+        .iter()
+        .filter(|(name, _)| signed(name))
+        .map(|(name, value)| (name.clone(), value.oid))
+        .collect()
+}

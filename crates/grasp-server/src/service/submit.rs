@@ -1,0 +1,270 @@
+//! Takes an event in: verify, gather, decide, commit, bring repositories in line, publish.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use grasp_core::Event;
+use grasp_core::admission::{self, Answer, Decision, Rejection};
+use grasp_core::announcement::Announcement;
+use grasp_core::event::{VerifiedEvent, kind};
+use grasp_core::name::Identifier;
+use grasp_core::policy::{Circumstances, Origin};
+use grasp_core::proposal::Proposal;
+use grasp_core::related::References;
+use grasp_core::state::StateEvent;
+use grasp_core::view::{ObjectFacts, RepoView};
+use grasp_relay::{Answered, Intake, Submitter};
+use grasp_store::{CommitError, History, StoreError, View};
+use tracing::error;
+
+use super::Service;
+use super::facts::{self, Measured};
+
+/// How long `OK` may wait for directories and refs (EV-7).
+const APPLY_WAIT: Duration = Duration::from_secs(10);
+
+/// An event that was verified and read as what its kind says it is.
+#[derive(Debug, Clone)]
+enum Arrival {
+    Announcement(Announcement),
+    State(StateEvent),
+    Proposal(Proposal),
+    Deletion(VerifiedEvent),
+    Other(VerifiedEvent),
+}
+
+impl Arrival {
+    fn read(event: VerifiedEvent) -> Result<Self, Rejection> {
+        Ok(match event.kind() {
+            kind::ANNOUNCEMENT => Self::Announcement(Announcement::parse(event)?),
+            kind::STATE => Self::State(StateEvent::parse(event)?),
+            kind::PULL_REQUEST | kind::PULL_REQUEST_UPDATE => {
+                Self::Proposal(Proposal::parse(event)?)
+            }
+            kind::DELETION => Self::Deletion(event),
+            _ => Self::Other(event),
+        })
+    }
+
+    fn event(&self) -> &VerifiedEvent {
+        match self {
+            Self::Announcement(announcement) => announcement.event(),
+            Self::State(state) => state.event(),
+            Self::Proposal(proposal) => proposal.event(),
+            Self::Deletion(event) | Self::Other(event) => event,
+        }
+    }
+
+    /// Whose objects decide about it, one view for each identifier.
+    fn views(&self, view: &View<'_>) -> Result<Vec<RepoView>, StoreError> {
+        match self {
+            Self::Announcement(announcement) => {
+                let mut seeds = vec![announcement.owner()];
+                seeds.extend(announcement.listing().active());
+                Ok(vec![view.repo_view(
+                    announcement.identifier(),
+                    &seeds,
+                    History::WithSuperseded,
+                )?])
+            }
+            Self::State(state) => Ok(vec![view.repo_view(
+                state.identifier(),
+                &[state.author()],
+                History::WithSuperseded,
+            )?]),
+            Self::Proposal(proposal) => proposal_views(proposal, view),
+            Self::Deletion(_) | Self::Other(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// The objects it needs that no waiting event of the views names yet.
+    fn oids(&self) -> BTreeSet<grasp_core::oid::Oid> {
+        match self {
+            Self::State(state) => state.oids(),
+            Self::Proposal(proposal) => proposal.tip().commit().into_iter().collect(),
+            _ => BTreeSet::new(),
+        }
+    }
+}
+
+/// One view per identifier that the proposal names, with the uploads that were made for it (PR-4).
+fn proposal_views(proposal: &Proposal, view: &View<'_>) -> Result<Vec<RepoView>, StoreError> {
+    let identifiers: BTreeSet<&Identifier> = proposal
+        .targets()
+        .iter()
+        .map(|target| &target.identifier)
+        .collect();
+    let uploads = view.uploads_of(&proposal.id())?;
+    let mut views = Vec::new();
+    for identifier in identifiers {
+        let named = proposal
+            .targets()
+            .iter()
+            .filter(|target| target.identifier == *identifier);
+        let seeds: Vec<_> = named.map(|target| target.owner).collect();
+        let mut found = view.repo_view(identifier, &seeds, History::WithSuperseded)?;
+        for upload in &uploads {
+            if upload.repository.identifier() == identifier && !found.uploads.contains(upload) {
+                found.uploads.push(upload.clone());
+            }
+        }
+        views.push(found);
+    }
+    Ok(views)
+}
+
+impl Intake for Service {
+    async fn submit(&self, event: Event, _from: Submitter) -> Answered {
+        let (accepted, message) = self.submit(event, Origin::Client).await;
+        Answered { accepted, message }
+    }
+
+    fn is_this_relay(&self, url: &str) -> bool {
+        self.policy.service.is_relay_url(url)
+    }
+}
+
+impl Service {
+    /// Takes one event in and says what the sender is told: whether it is accepted, and the words (§5).
+    pub async fn submit(&self, event: Event, origin: Origin) -> (bool, String) {
+        let arrival = match self.verifier.verify(event).await {
+            Err(stopping) => return (false, format!("error: {stopping}")),
+            Ok(Err(invalid)) => return (false, format!("invalid: {invalid}")),
+            Ok(Ok(event)) => match Arrival::read(event) {
+                Ok(arrival) => arrival,
+                Err(rejection) => return (false, rejection.to_string()),
+            },
+        };
+        match self.admit(arrival, origin).await {
+            Ok((accepted, words)) => (accepted, words),
+            Err(CommitError::DiskFull) => {
+                (false, "error: disk space is below the floor".to_owned())
+            }
+            Err(error) => {
+                error!(%error, "an event could not be stored");
+                (false, "error: the event could not be stored".to_owned())
+            }
+        }
+    }
+
+    async fn admit(&self, arrival: Arrival, origin: Origin) -> Result<(bool, String), CommitError> {
+        if let Some(answer) = self.refused_at_once(&arrival, origin)? {
+            return Ok((answer.accepted(), answer.to_string()));
+        }
+        let measured = self.measure_for(&arrival).await?;
+        let policy = self.policy.clone();
+        let now = self.clock.now();
+        let facts = measured.facts;
+        let event = arrival.event().clone();
+        let committed = self
+            .store
+            .commit(move |view| {
+                let cx = Circumstances {
+                    policy: &policy,
+                    now,
+                    origin,
+                };
+                let Decision { answer, batch } = decide(&arrival, view, &facts, cx)?;
+                Ok((batch, answer))
+            })
+            .await?;
+        drop(measured.leases);
+        let answer = committed.value.clone();
+        if answer == Answer::Ephemeral {
+            let json = event.event().as_json();
+            self.fanout.publish_ephemeral(&event, &json.into());
+        }
+        let waits = committed.dirtied.clone();
+        let finished = tokio::time::timeout(APPLY_WAIT, self.finish(committed, None)).await;
+        if finished.is_err() && !waits.is_empty() && answer.accepted() {
+            return Ok((false, "error: stored, being applied".to_owned()));
+        }
+        Ok((answer.accepted(), answer.to_string()))
+    }
+
+    /// Refusals and duplicates that a snapshot can tell, so that a flood of them never reaches the
+    /// writer. Whatever has an effect is decided in the commit.
+    fn refused_at_once(
+        &self,
+        arrival: &Arrival,
+        origin: Origin,
+    ) -> Result<Option<Answer>, CommitError> {
+        let snapshot = self.store.snapshot()?;
+        let view = snapshot.view();
+        let cx = Circumstances {
+            policy: &self.policy,
+            now: self.clock.now(),
+            origin,
+        };
+        let known = view.known(arrival.event(), cx.now)?;
+        if let Some(decision) = admission::screen(arrival.event(), &known, cx) {
+            return Ok(decision.batch.is_empty().then_some(decision.answer));
+        }
+        let Arrival::Other(_) = arrival else {
+            return Ok(None);
+        };
+        let decision = decide(arrival, &view, &ObjectFacts::none(), cx)?;
+        Ok(
+            (decision.batch.is_empty() && decision.answer != Answer::Ephemeral)
+                .then_some(decision.answer),
+        )
+    }
+
+    async fn measure_for(&self, arrival: &Arrival) -> Result<Measured, CommitError> {
+        if matches!(arrival, Arrival::Deletion(_) | Arrival::Other(_)) {
+            return Ok(Measured::default());
+        }
+        let service = self.clone();
+        let arrival = arrival.clone();
+        self.blocking(move || {
+            let snapshot = service.store.snapshot()?;
+            let views = arrival.views(&snapshot.view())?;
+            drop(snapshot);
+            let mut measured = Measured::default();
+            for view in &views {
+                match facts::measure(&service.git, view, &arrival.oids()) {
+                    Ok(found) => measured.merge(found),
+                    // What cannot be read counts as absent: the event waits instead of being lost.
+                    Err(error) => error!(%error, "objects could not be looked at"),
+                }
+            }
+            Ok(measured)
+        })
+        .await
+    }
+}
+
+/// Screens and decides on one view. Runs twice: on a snapshot to refuse early, and in the commit.
+fn decide(
+    arrival: &Arrival,
+    view: &View<'_>,
+    facts: &ObjectFacts,
+    cx: Circumstances<'_>,
+) -> Result<Decision, StoreError> {
+    let event = arrival.event();
+    let known = view.known(event, cx.now)?;
+    if let Some(decision) = admission::screen(event, &known, cx) {
+        return Ok(decision);
+    }
+    let load = view.purgatory_load(&event.author())?;
+    let views = arrival.views(view)?;
+    Ok(match (arrival, views.as_slice()) {
+        (Arrival::Announcement(announcement), [repo]) => {
+            admission::admit_announcement(announcement, repo, facts, load, cx)
+        }
+        (Arrival::State(state), [repo]) => {
+            admission::admit_state(state, repo, facts, &known, load, cx)
+        }
+        (Arrival::Proposal(proposal), views) => {
+            let related = view.related_facts(event, &References::of(event))?;
+            admission::admit_proposal(proposal, views, &related, facts, load, cx)
+        }
+        (Arrival::Deletion(_), _) => {
+            admission::admit_deletion(event, &view.deletion_facts(event)?, cx)
+        }
+        _ => {
+            let related = view.related_facts(event, &References::of(event))?;
+            admission::admit_related(event, &known, &related, cx)
+        }
+    })
+}

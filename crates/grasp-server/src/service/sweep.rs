@@ -1,0 +1,216 @@
+//! What happens by itself: deadlines pass, and repositories that could not be brought in line are tried
+//! again.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use grasp_core::event::kind;
+use grasp_core::lifecycle::{Batch, Change, UploadRecord};
+use grasp_core::name::{Coordinate, Identifier, RepoAddress};
+use grasp_core::policy::{Circumstances, Origin};
+use grasp_core::proposal::Proposal;
+use grasp_core::purgatory;
+use grasp_core::{EventId, PublicKey};
+use grasp_store::{CommitError, Due, History, StoreError, View};
+use tracing::error;
+
+use super::{Service, reconcile};
+
+/// Deadlines looked at in one commit: a sweep after a long pause must not hold the writer.
+const CHUNK: usize = 256;
+
+/// The longest pause between two tries to bring a marked repository in line.
+const RETRY_MAX: Duration = Duration::from_secs(5);
+
+impl Service {
+    /// Runs until it is aborted: sweeps, and reconciles what is marked (start-up included).
+    pub(crate) async fn run_housekeeping(self) {
+        let mut tick = tokio::time::interval(self.timers.sweep.min(RETRY_MAX));
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut since_sweep = self.timers.sweep;
+        loop {
+            tick.tick().await;
+            self.retry_marked().await;
+            since_sweep += tick.period();
+            if since_sweep >= self.timers.sweep {
+                since_sweep = Duration::ZERO;
+                if let Err(failure) = self.sweep().await {
+                    error!(
+                        error = &failure as &dyn std::error::Error,
+                        "the sweep stopped early and goes on with the next"
+                    );
+                }
+            }
+        }
+    }
+
+    /// Brings in line what a crash or a failure left marked (GIT-13). Newest marks first.
+    pub async fn retry_marked(&self) {
+        let mut marked = self.store.dirty().list();
+        marked.sort_by_key(|(_, version)| std::cmp::Reverse(*version));
+        self.bring_in_line(
+            marked
+                .into_iter()
+                .map(|(repository, _)| repository)
+                .collect(),
+        )
+        .await;
+    }
+
+    /// Lets everything whose deadline has passed by now expire (PUR-*, DEL-12, EV-4). One commit for each
+    /// identifier: what does not succeed holds up nothing else.
+    pub async fn sweep(&self) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let mut skipped = 0;
+        loop {
+            let groups = {
+                let snapshot = self.store.snapshot()?;
+                let view = snapshot.view();
+                let due: Vec<Due> = view
+                    .due(now, skipped + CHUNK)?
+                    .into_iter()
+                    .skip(skipped)
+                    .collect();
+                grouped(due, &view)?
+            };
+            if groups.is_empty() {
+                return Ok(());
+            }
+            for group in groups {
+                let members = group.members();
+                match self.expire(group).await {
+                    Ok(true) => {}
+                    Ok(false) => skipped += members,
+                    Err(failure) => {
+                        skipped += members;
+                        error!(
+                            error = &failure as &dyn std::error::Error,
+                            "something due did not expire; it is tried again"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    /// Expires a group in one commit; whether anything changed. What is in use stays for the next sweep.
+    async fn expire(&self, group: Group) -> Result<bool, CommitError> {
+        let service = self.clone();
+        let now = self.clock.now();
+        let committed = self
+            .store
+            .commit(move |view| {
+                let cx = Circumstances {
+                    policy: &service.policy,
+                    now,
+                    origin: Origin::Client,
+                };
+                let leased = |repository: &RepoAddress| service.git.is_leased(repository);
+                let batch = group.expire(view, &leased, cx)?;
+                let changes = !batch.is_empty();
+                Ok((batch, changes))
+            })
+            .await?;
+        let changed = committed.value;
+        self.finish(committed, None).await;
+        Ok(changed)
+    }
+}
+
+/// Due things that must be decided together.
+#[derive(Debug, Clone)]
+enum Group {
+    /// Announcements, states and proposals of one identifier, and whose they are.
+    Repositories {
+        identifier: Identifier,
+        seeds: Vec<PublicKey>,
+        events: Vec<EventId>,
+    },
+    /// An upload without an event.
+    Upload(UploadRecord),
+    /// What no view depends on.
+    Alone(Batch),
+}
+
+impl Group {
+    fn members(&self) -> usize {
+        match self {
+            Self::Repositories { events, .. } => events.len(),
+            Self::Upload(_) => 1,
+            Self::Alone(batch) => batch.len(),
+        }
+    }
+
+    fn expire(
+        &self,
+        view: &View<'_>,
+        leased: &dyn Fn(&RepoAddress) -> bool,
+        cx: Circumstances<'_>,
+    ) -> Result<Batch, StoreError> {
+        Ok(match self {
+            Self::Repositories {
+                identifier,
+                seeds,
+                events,
+            } => {
+                let repo = view.repo_view(identifier, seeds, History::WithSuperseded)?;
+                purgatory::expire_all(events, &repo, leased, cx)
+            }
+            Self::Upload(upload) => {
+                let repo = reconcile::view_of(view, &upload.repository, History::Current)?;
+                purgatory::expire_upload(upload, &repo, leased, cx)
+            }
+            Self::Alone(batch) => batch.clone(),
+        })
+    }
+}
+
+/// Sorts due things into groups.
+fn grouped(due: Vec<Due>, view: &View<'_>) -> Result<Vec<Group>, StoreError> {
+    let mut repositories: BTreeMap<Identifier, (Vec<PublicKey>, Vec<EventId>)> = BTreeMap::new();
+    let mut groups = Vec::new();
+    let mut alone = Batch::new();
+    for due in due {
+        match due {
+            Due::Upload(upload) => groups.push(Group::Upload(upload)),
+            Due::Mark { event, reason } => alone.push(Change::Unmark { event, reason }),
+            Due::Event { event, .. } => match seed(&event, view)? {
+                Some(seed) => {
+                    let (seeds, events) = repositories.entry(seed.identifier).or_default();
+                    seeds.push(seed.owner);
+                    events.push(event);
+                }
+                None => alone.push(Change::Remove { event }),
+            },
+        }
+    }
+    groups.extend(
+        repositories
+            .into_iter()
+            .map(|(identifier, (seeds, events))| Group::Repositories {
+                identifier,
+                seeds,
+                events,
+            }),
+    );
+    if !alone.is_empty() {
+        groups.push(Group::Alone(alone));
+    }
+    Ok(groups)
+}
+
+/// The repository around a due event; `None` for what is no part of one and just goes (EV-4).
+fn seed(event: &EventId, view: &View<'_>) -> Result<Option<Coordinate>, StoreError> {
+    let Some(stored) = view.event(event)? else {
+        return Ok(None);
+    };
+    let event = stored.event;
+    Ok(match (event.kind(), event.identifier()) {
+        (kind::ANNOUNCEMENT | kind::STATE, Some(identifier)) => {
+            Some(Coordinate::new(event.author(), identifier))
+        }
+        _ => Proposal::parse(event)
+            .ok()
+            .and_then(|proposal| proposal.targets().first().cloned()),
+    })
+}
