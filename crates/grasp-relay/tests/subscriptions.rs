@@ -5,6 +5,7 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 
 use grasp_core::event::Version;
+use grasp_core::lifecycle::Change;
 use grasp_testkit::{Person, RelayClient};
 use nostr::event::{Event, EventId};
 use serde_json::{Value, json};
@@ -327,4 +328,118 @@ async fn two_hundred_subscribers_share_one_text_of_the_event() {
             }
         }
     }
+}
+
+/// Case 94: a long answer ends with what still exists.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_long_answer_survives_the_removal_of_half_of_it() {
+    let limits = grasp_relay::RelayLimits {
+        outbound_bytes_max: 50_000,
+        filter_limit: 10_000,
+        ..support::wide()
+    };
+    let relay = TestRelay::with(limits).await;
+    let events = relay.fill(4_000, 1, "x").await;
+    let (odd, even): (Vec<_>, Vec<_>) = events.iter().enumerate().partition(|(n, _)| n % 2 == 1);
+    let removed: Vec<EventId> = odd.iter().map(|(_, event)| event.id).collect();
+    let store = relay.store.clone();
+    let removal = tokio::spawn(async move {
+        for some in removed.chunks(100) {
+            let batch: Vec<Change> = some
+                .iter()
+                .map(|event| Change::Remove { event: *event })
+                .collect();
+            store
+                .commit(move |_| Ok((batch.clone(), ())))
+                .await
+                .expect("the store works");
+        }
+    });
+    let mut client = relay.client().await;
+    let found = client
+        .query(&[json!({"kinds": [1], "limit": 10_000})])
+        .await;
+    removal.await.expect("no panic");
+    assert!(
+        found
+            .windows(2)
+            .all(|pair| pair[0].created_at > pair[1].created_at)
+    );
+    let found: BTreeSet<EventId> = found.iter().map(|event| event.id).collect();
+    assert!(even.iter().all(|(_, event)| found.contains(&event.id)));
+    assert_eq!(client.count(json!({"kinds": [1]})).await, 2_000);
+}
+
+/// RLY-1: events that become visible by promotion, out of the order of their arrival, while scans that
+/// take several snapshots run over them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn promotion_during_a_long_scan_sends_each_event_once() {
+    let limits = grasp_relay::RelayLimits {
+        outbound_bytes_max: 1_000_000,
+        filter_limit: 50_000,
+        ..support::wide()
+    };
+    let relay = TestRelay::with(limits).await;
+    relay.fill(12_000, 1, "").await;
+    let waiting = relay.hold_back(300, 1).await;
+    let mut listeners = Vec::new();
+    for n in 0..3 {
+        listeners.push(tokio::spawn(hear_all(relay.url.clone(), n)));
+    }
+    for event in &waiting {
+        relay.promote(event.id).await;
+    }
+    let last = relay.hold_back(1, 2).await.remove(0);
+    relay.promote(last.id).await;
+    for listener in listeners {
+        let heard = listener.await.expect("no panic");
+        for event in &waiting {
+            assert_eq!(heard.get(&event.id), Some(&1));
+        }
+    }
+}
+
+/// Counts what comes for kind 1 until an event of kind 2 tells that this was all.
+async fn hear_all(url: String, delay: u32) -> BTreeMap<EventId, u32> {
+    let mut client = RelayClient::connect(&url).await;
+    for _ in 0..delay {
+        client.is_alive().await;
+    }
+    // So many that more than one snapshot is read for them.
+    let filter = json!({"kinds": [1], "limit": 50_000});
+    client
+        .subscribe("s", &[filter, json!({"kinds": [2]})])
+        .await;
+    let mut heard = BTreeMap::new();
+    loop {
+        let message = client.expect_where(|m| m[1] == "s").await;
+        assert_ne!(message[0], "CLOSED", "{message}");
+        if message[0] == "EOSE" {
+            continue;
+        }
+        if message[2]["kind"] == 2 {
+            return heard;
+        }
+        *heard.entry(id_of(&message)).or_insert(0) += 1;
+    }
+}
+
+/// Case 100
+#[tokio::test]
+async fn a_query_on_an_idle_connection_takes_a_moment() {
+    let relay = TestRelay::spawn().await;
+    relay.fill(100, 1, "x").await;
+    let mut client = relay.client().await;
+    let mut times = Vec::new();
+    for _ in 0..100 {
+        let asked = std::time::Instant::now();
+        client.query(&[json!({"kinds": [1], "limit": 1})]).await;
+        times.push(asked.elapsed());
+    }
+    times.sort();
+    assert!(
+        times[50] < std::time::Duration::from_millis(20),
+        "{:?}",
+        times[50]
+    );
 }

@@ -209,6 +209,48 @@ impl TestRelay {
     }
 }
 
+impl TestRelay {
+    /// Stores events of `kind`, tagged `held`, that nobody sees before they are promoted.
+    pub async fn hold_back(&self, count: u64, kind: u16) -> Vec<Event> {
+        let bob = Person::named("bob");
+        let draft = |n: u64| {
+            bob.draft(kind)
+                .at(1_600_000_000 + n)
+                .tag(["n", "held"])
+                .sign()
+        };
+        let events: Vec<Event> = (0..count).map(draft).collect();
+        let batch: Vec<Change> = events
+            .iter()
+            .map(|event| Change::Insert {
+                event: VerifiedEvent::from_own_store(event.clone()),
+                stage: Stage::Waiting,
+                deadline: None,
+                standing: Standing::Anchor,
+            })
+            .collect();
+        let stored = self.store.commit(move |_| Ok((batch.clone(), ()))).await;
+        stored.expect("the store works");
+        events
+    }
+
+    /// Makes such an event visible, and publishes it.
+    pub async fn promote(&self, event: nostr::event::EventId) {
+        let promotion = Change::Move {
+            event,
+            stage: Stage::Served,
+            deadline: None,
+        };
+        let committed = self
+            .store
+            .commit(move |_| Ok((vec![promotion.clone()], ())))
+            .await;
+        for served in &committed.expect("the store works").served {
+            self.fanout.publish(served);
+        }
+    }
+}
+
 /// The published bounds, but rates that no test reaches by accident.
 pub fn wide() -> RelayLimits {
     RelayLimits {
