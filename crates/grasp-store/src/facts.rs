@@ -29,7 +29,8 @@ const DELETION_TARGETS_MAX: usize = 2048;
 const PARTICIPATION_MAX: usize = 64;
 
 impl View<'_> {
-    /// What is served around `event`.
+    /// What is served around `event`. Who mentions it is looked for only if nothing that it refers to
+    /// can carry it, and who is exempt from budgets only if no target is an anchor (REL-2, REL-6).
     pub fn related_facts(
         &self,
         event: &VerifiedEvent,
@@ -47,10 +48,20 @@ impl View<'_> {
                 self.add_target(&mut facts, &mut coordinates, &record)?;
             }
         }
-        facts.mentioned_by = self.mentions(event)?;
+        // The writer runs this for every event: what cannot matter any more is not looked for.
+        let stands_on = |standing: fn(Standing) -> bool| {
+            facts.targets.iter().any(|target| standing(target.standing))
+        };
+        let anchored = stands_on(|it| it == Standing::Anchor);
+        let carried = stands_on(|it| it != Standing::Bare);
+        if !carried {
+            facts.mentioned_by = self.mentions(event)?;
+        }
+        if !anchored {
+            self.add_exempt(&mut facts, &coordinates)?;
+        }
         facts.participates = matches!(event.kind(), kind::PROFILE | kind::RELAY_LIST)
             && self.participates(&event.author())?;
-        self.add_exempt(&mut facts, &coordinates)?;
         Ok(facts)
     }
 

@@ -266,6 +266,31 @@ async fn a_mark_is_cleared_only_by_a_look_that_saw_it() {
     assert_eq!(left, [other]);
 }
 
+/// Idea 4 of the design: a mark that races with a clearing is in the table, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mark_made_while_an_older_one_is_cleared_survives_a_restart() {
+    let (folder, store) = store();
+    let repository = RepoAddress::Announced(Coordinate::new(key(1), "x".parse().expect("valid")));
+    let mark = vec![Change::Dirty(repository.clone())];
+    let first = commit(&store, mark.clone()).await.expect("commits").version;
+    let clear_in_between = {
+        let (store, repository) = (store.clone(), repository.clone());
+        move |_: &View<'_>| {
+            store.clear_dirty(&repository, first);
+            Ok((mark.clone(), ()))
+        }
+    };
+    store.commit(clear_in_between).await.expect("commits");
+    assert!(store.dirty().contains(&repository));
+    commit(&store, Vec::new())
+        .await
+        .expect("takes the clearing along");
+    store.close();
+    drop(store);
+    let store = Store::open(folder.path(), config()).expect("opens again");
+    assert!(store.dirty().contains(&repository));
+}
+
 /// Case 94: a query ends with what still exists.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_query_survives_that_half_of_it_goes() {

@@ -278,6 +278,11 @@ pub async fn related_facts_hold_the_served_around_an_event(store: &Store) {
     let targets: Vec<_> = facts.targets.iter().map(|it| it.event).collect();
     assert_eq!(targets, [reply.id(), issue.id(), announcement.id()]);
     assert_eq!(facts.budgets[&issue.id()].0, 1);
+    let references = References {
+        events: vec![reply.id()],
+        addresses: Vec::new(),
+    };
+    let facts = view.related_facts(&answer, &references).expect("gathers");
     assert_eq!(facts.exempt, BTreeSet::from([key(1), key(2)]));
     let list = event(key(1), 10317, 9, &[]);
     let bare = list.address().expect("is replaceable");
