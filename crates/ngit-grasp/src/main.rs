@@ -1,18 +1,28 @@
 //! A GRASP server: Nostr relay and git host in one binary.
+//!
+//! Here is what makes a process of it: the command line, the configuration, the wiring and the end. *Invariant:*
+//! the names of environment variables stand in `config`, and nowhere else in the workspace.
 
 #![forbid(unsafe_code)]
-#![allow(
-    dead_code,
-    unused_imports,
-    reason = "the configuration waits for the server it configures"
-)]
 
 mod cli;
+mod compose;
 mod config;
+mod failure;
 mod git_version;
 
-fn main() {
-    if let Err(shown) = cli::parse(std::env::args_os()) {
-        shown.exit();
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let invocation = match cli::parse(std::env::args_os()) {
+        Ok(invocation) => invocation,
+        Err(shown) => shown.exit(),
+    };
+    let ended = match invocation.action {
+        cli::Action::Serve => cli::serve(invocation.flags),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
     }
 }

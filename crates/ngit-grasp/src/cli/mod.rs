@@ -3,6 +3,9 @@
 //! Values are not checked here. A flag is only a stronger source of the text of a setting, so that a wrong one
 //! is reported together with every other mistake, by the name of its variable.
 
+mod serve;
+mod welcome;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
@@ -10,6 +13,7 @@ use clap::{Arg, ArgAction, Command};
 
 use crate::config::sections;
 use crate::config::setting::{Effect, Setting};
+pub(crate) use serve::serve;
 
 /// What the operator asked for.
 #[derive(Debug)]
@@ -78,6 +82,7 @@ fn flag(setting: &Setting, section: &'static str, only_in_long_help: bool) -> Ar
         (None, "") => "none".to_owned(),
         (None, text) => text.to_owned(),
     };
+    let takes = setting.takes.replace('`', "");
     let later = match setting.effect {
         Effect::Now => "",
         Effect::Later => " Without effect in this version.",
@@ -90,7 +95,7 @@ fn flag(setting: &Setting, section: &'static str, only_in_long_help: bool) -> Ar
         .global(true)
         .help_heading(section)
         .hide_short_help(only_in_long_help)
-        .help(format!("{meaning}{later} [default: {default}]"))
+        .help(format!("{meaning}{later} [{takes}; default: {default}]"))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ settings! {
         /// Largest pack of a push.
         git_pack_max_bytes: Bytes = "2GiB";
         /// Most objects of a pack.
-        git_pack_max_objects: NonZero<usize> = "4000000";
+        git_pack_max_objects: NonZero<u32> = "4000000";
         /// Largest object once inflated.
         git_pack_max_object_bytes: Bytes = "512MiB";
         /// All objects of a pack once inflated.
@@ -33,11 +33,11 @@ settings! {
         /// Such uploads that one repository holds.
         git_upload_per_repository: NonZero<usize> = "50";
         /// Such uploads of one client address in an hour.
-        git_upload_per_hour: NonZero<usize> = "20";
-        /// Part of the disk that such uploads may fill.
-        git_upload_disk_percent: Percent = "5";
+        git_upload_per_hour: NonZero<u32> = "20";
     }
     later {
+        /// Part of the disk that uploads without an event may fill.
+        git_upload_disk_percent: Percent = "5";
         /// Size of the cache of fetch responses.
         git_cache_bytes: Option<Bytes> = "" ["2 GiB or 10 % of the disk, the smaller"];
     }

@@ -20,7 +20,8 @@ mod value;
 use grasp_core::service::ServiceAddress;
 
 pub(crate) use git::{Git, Hunt, Purgatory};
-use network::{Curation, Metrics, Private, Sync};
+pub(crate) use network::Sync;
+use network::{Curation, Metrics, Private};
 pub(crate) use relay::{Address, Relay};
 pub(crate) use service::{Service, Storage};
 use setting::{Section, Setting};
@@ -46,6 +47,8 @@ pub(crate) struct Config {
     pub(crate) purgatory: Purgatory,
     /// Data that is looked for elsewhere.
     pub(crate) hunt: Hunt,
+    /// Other servers.
+    pub(crate) sync: Sync,
 }
 
 /// Variables that are ours, but no settings: a secret without a flag, and what test harnesses pass.
@@ -114,11 +117,8 @@ impl Config {
         let git = Git::read(&mut reader);
         let purgatory = Purgatory::read(&mut reader);
         let hunt = Hunt::read(&mut reader);
-        let _checked_only = (
-            Sync::read(&mut reader),
-            Curation::read(&mut reader),
-            Metrics::read(&mut reader),
-        );
+        let sync = Sync::read(&mut reader);
+        let _checked_only = (Curation::read(&mut reader), Metrics::read(&mut reader));
         if let Some(private) = Private::read(&mut reader) {
             check_privacy(&private, &mut reader);
         }
@@ -134,6 +134,7 @@ impl Config {
                 git: git?,
                 purgatory: purgatory?,
                 hunt: hunt?,
+                sync: sync?,
             })
         })();
         match config {
@@ -235,7 +236,7 @@ impl setting::Value for TestSwitch {
         match text {
             "1" | "true" => Ok(Self(true)),
             "0" | "false" => Ok(Self(false)),
-            _ => Err("is `1`, or unset".to_owned()),
+            _ => Err("`1`, or unset".to_owned()),
         }
     }
 }
@@ -250,7 +251,7 @@ impl setting::Value for Descriptor {
     fn parse(text: &str) -> Result<Self, String> {
         match text.parse() {
             Ok(number @ 0..) => Ok(Self(number)),
-            _ => Err("is the number of an open socket".to_owned()),
+            _ => Err("the number of an open socket".to_owned()),
         }
     }
 }

@@ -9,7 +9,10 @@ use super::value::{List, Milliseconds, Relay, Seconds};
 
 settings! {
     /// Following other relays and GRASP servers (GRASP-02, GRASP-03).
-    Sync "Sync with other servers" {}
+    Sync "Sync with other servers" {
+        /// Neither offers nor uses negentropy (NIP-77).
+        sync_disable_negentropy: bool = "false";
+    }
     later {
         /// A relay that is always connected, whatever its address.
         sync_bootstrap_relay_url: Option<Relay> = "";
@@ -29,8 +32,6 @@ settings! {
         sync_max_backoff_secs: Seconds = "3600";
         /// How often relays that nothing needs any more are disconnected.
         sync_disconnect_check_interval_secs: Seconds = "60";
-        /// Never uses negentropy.
-        sync_disable_negentropy: bool = "false";
         /// Connects to private and loopback addresses too: closed networks and tests only.
         sync_allow_non_global_targets: bool = "false";
         /// How long a refused event is remembered with its reason.

@@ -19,15 +19,15 @@ settings! {
         /// Largest event.
         relay_max_event_size_bytes: Bytes = "196608";
         /// Events a minute that one connection may send.
-        relay_events_per_minute: NonZero<usize> = "60";
+        relay_events_per_minute: NonZero<u32> = "60";
         /// REQ and COUNT a minute and connection.
-        relay_queries_per_minute: NonZero<usize> = "1200";
+        relay_queries_per_minute: NonZero<u32> = "1200";
         /// NEG-MSG a minute and connection.
-        relay_neg_per_minute: NonZero<usize> = "1200";
+        relay_neg_per_minute: NonZero<u32> = "1200";
         /// AUTH a minute and connection.
-        relay_auth_per_minute: NonZero<usize> = "30";
+        relay_auth_per_minute: NonZero<u32> = "30";
         /// Messages of any kind a minute and connection.
-        relay_messages_per_minute: NonZero<usize> = "6000";
+        relay_messages_per_minute: NonZero<u32> = "6000";
         /// Memory of one connection's subscriptions.
         relay_subscription_bytes: Bytes = "5MiB";
         /// Bytes queued to one connection; a subscription that overflows it is closed.
@@ -40,8 +40,6 @@ settings! {
         relay_neg_items: NonZero<usize> = "50000";
         /// Largest negentropy frame.
         relay_neg_frame_bytes: Bytes = "60000";
-    }
-    later {
         /// Events a negentropy filter on one kind may cover; the set is shared between sessions.
         relay_neg_items_shared: NonZero<usize> = "1000000";
     }
@@ -54,11 +52,11 @@ settings! {
         /// Relay connections.
         address_connections: NonZero<usize> = "100";
         /// Events a minute.
-        address_events_per_minute: NonZero<usize> = "600";
+        address_events_per_minute: NonZero<u32> = "600";
         /// Queries a minute.
-        address_queries_per_minute: NonZero<usize> = "6000";
+        address_queries_per_minute: NonZero<u32> = "6000";
         /// Git requests a minute.
-        address_git_per_minute: NonZero<usize> = "600";
+        address_git_per_minute: NonZero<u32> = "600";
         /// Git requests running.
         address_git_running: NonZero<usize> = "8";
         /// Git requests waiting for their turn.

@@ -69,7 +69,7 @@ pub(crate) trait Value: Sized + PartialEq {
     /// Whether an empty text is a value of its own (a list of nothing) instead of "not set".
     const EMPTY_IS_A_VALUE: bool = false;
 
-    /// Reads it; the error finishes the sentence "`NGIT_X` …".
+    /// Reads it; the error finishes the sentence "`NGIT_X` must be …".
     fn parse(text: &str) -> Result<Self, String>;
 }
 

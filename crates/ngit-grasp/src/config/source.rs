@@ -113,6 +113,9 @@ impl Sources {
     }
 }
 
+/// Longest text of a wrong setting that is shown, in characters.
+const TEXT_SHOWN_MAX: usize = 60;
+
 /// Turns texts into values and remembers every mistake, so that the operator hears of all at once.
 pub(crate) struct Reader<'a> {
     sources: &'a Sources,
@@ -147,8 +150,9 @@ impl<'a> Reader<'a> {
             .unwrap_or_else(|| preset.unwrap_or(default));
         match T::parse(text) {
             Ok(value) => Some(value),
-            Err(says) => {
-                self.mistake(&name, &says);
+            Err(expected) => {
+                let shown: String = text.chars().take(TEXT_SHOWN_MAX).collect();
+                self.mistake(&name, &format!("must be {expected}, and is {shown:?}"));
                 None
             }
         }

@@ -18,7 +18,7 @@ impl Value for bool {
         match text {
             "true" => Ok(true),
             "false" => Ok(false),
-            _ => Err("is `true` or `false`".to_owned()),
+            _ => Err("`true` or `false`".to_owned()),
         }
     }
 }
@@ -28,7 +28,7 @@ impl Value for String {
 
     fn parse(text: &str) -> Result<Self, String> {
         if text.contains(char::is_control) {
-            return Err("has a control character in it".to_owned());
+            return Err("a text without control characters".to_owned());
         }
         Ok(text.to_owned())
     }
@@ -47,7 +47,7 @@ impl Value for SocketAddr {
 
     fn parse(text: &str) -> Result<Self, String> {
         text.parse()
-            .map_err(|_| "is an IP address and a port, such as 127.0.0.1:7334".to_owned())
+            .map_err(|_| "an IP address and a port, such as 127.0.0.1:7334".to_owned())
     }
 }
 
@@ -57,7 +57,7 @@ impl Value for IpNet {
     fn parse(text: &str) -> Result<Self, String> {
         text.parse()
             .or_else(|_| text.parse::<std::net::IpAddr>().map(Self::from))
-            .map_err(|_| format!("has {text:?}, which is no network such as 10.0.0.0/8"))
+            .map_err(|_| "addresses or networks, such as 10.0.0.0/8".to_owned())
     }
 }
 
@@ -67,7 +67,17 @@ impl Value for NonZero<usize> {
 
     fn parse(text: &str) -> Result<Self, String> {
         text.parse()
-            .map_err(|_| "is a whole number above zero".to_owned())
+            .map_err(|_| "a whole number above zero".to_owned())
+    }
+}
+
+/// So too a number within a time.
+impl Value for NonZero<u32> {
+    const TAKES: &'static str = "a number above zero";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse()
+            .map_err(|_| format!("a whole number from 1 to {}", u32::MAX))
     }
 }
 
@@ -79,7 +89,7 @@ impl Value for Bytes {
     const TAKES: &'static str = "bytes: `1048576`, `512MiB`, `2GiB`";
 
     fn parse(text: &str) -> Result<Self, String> {
-        let wrong = || "is a number of bytes, such as 1048576, 512MiB or 2GiB".to_owned();
+        let wrong = || "a number of bytes, such as 1048576, 512MiB or 2GiB".to_owned();
         let digits = text.trim_end_matches(|unit: char| !unit.is_ascii_digit());
         let shift = match text[digits.len()..].trim() {
             "" | "B" => 0,
@@ -93,7 +103,7 @@ impl Value for Bytes {
         number
             .checked_mul(1 << shift)
             .map(Self)
-            .ok_or_else(|| "is more bytes than there can be".to_owned())
+            .ok_or_else(|| "less than 16 EiB".to_owned())
     }
 }
 
@@ -107,7 +117,7 @@ impl Value for Percent {
     fn parse(text: &str) -> Result<Self, String> {
         match text.parse() {
             Ok(percent @ 1..=100) => Ok(Self(percent)),
-            _ => Err("is a number from 1 to 100".to_owned()),
+            _ => Err("a number from 1 to 100".to_owned()),
         }
     }
 }
@@ -135,7 +145,7 @@ impl<const UNIT: u64> Value for Span<UNIT> {
             .ok()
             .and_then(|count| count.checked_mul(UNIT))
             .map(|millis| Self(Duration::from_millis(millis)))
-            .ok_or_else(|| format!("is a whole number of {}", Self::TAKES))
+            .ok_or_else(|| format!("a whole number of {}", Self::TAKES))
     }
 }
 
@@ -179,9 +189,7 @@ impl Value for Domain {
     fn parse(text: &str) -> Result<Self, String> {
         ServiceAddress::parse(text, "/")
             .map(|_| Self(text.to_owned()))
-            .map_err(|_| {
-                "is a host with or without a port, such as grasp.example.com, and no URL".to_owned()
-            })
+            .map_err(|_| "a host with or without a port, such as grasp.example.com".to_owned())
     }
 }
 
@@ -196,7 +204,7 @@ impl Value for BasePath {
         ServiceAddress::parse("localhost", text)
             .map(|_| Self(text.to_owned()))
             .map_err(|_| {
-                "starts with `/`, does not end with one, and has no empty, `.` or `..` part"
+                "a path that starts with `/`, does not end with one, and has no empty, `.` or `..` part"
                     .to_owned()
             })
     }
@@ -212,7 +220,7 @@ impl Value for Relay {
     fn parse(text: &str) -> Result<Self, String> {
         nostr::types::RelayUrl::parse(text)
             .map(Self)
-            .map_err(|_| format!("has {text:?}, which is no relay URL such as wss://host"))
+            .map_err(|_| "relay URLs, such as wss://relay.example.com".to_owned())
     }
 }
 
@@ -232,7 +240,7 @@ impl Value for Backend {
         match text {
             "lmdb" => Ok(Self::Lmdb),
             "memory" => Ok(Self::Memory),
-            _ => Err("is `lmdb` or `memory`".to_owned()),
+            _ => Err("`lmdb` or `memory`".to_owned()),
         }
     }
 }
@@ -244,7 +252,7 @@ impl Value for MaintainerRule {
         match text {
             "reciprocal" => Ok(Self::Reciprocal),
             "recursive" => Ok(Self::Recursive),
-            _ => Err("is `reciprocal` or `recursive`".to_owned()),
+            _ => Err("`reciprocal` or `recursive`".to_owned()),
         }
     }
 }
@@ -276,7 +284,7 @@ impl Value for LogFilter {
         };
         tracing_subscriber::EnvFilter::try_new(&directives)
             .map(|_| Self(directives))
-            .map_err(|_| "is a level (error, warn, info, debug, trace) or a filter".to_owned())
+            .map_err(|_| "a level (error, warn, info, debug, trace) or a filter".to_owned())
     }
 }
 

@@ -1,0 +1,227 @@
+//! From the operator's configuration to the small struct that each part owns.
+//!
+//! Every field of [`Settings`] is filled here and nowhere else; what has no setting keeps the default of the crate
+//! that owns it.
+
+use std::io;
+use std::num::NonZero;
+use std::path::PathBuf;
+
+use grasp_core::maintainers::MaintainerRule;
+use grasp_core::policy::{Policy, PurgatoryLimits, RelatedLimits, UploadLimits};
+use grasp_git::{GitConfig, PackLimits};
+use grasp_relay::address::AddressLimits;
+use grasp_relay::nip11::Info;
+use grasp_relay::{NegentropyLimits, RelayLimits};
+use grasp_server::pages::Links;
+use grasp_server::{GitLimits, Settings, Timers};
+use grasp_store::StoreConfig;
+use nostr::key::PublicKey;
+use tempfile::TempDir;
+
+use crate::config::{Backend, Config};
+
+/// The two folders of a server.
+#[derive(Debug)]
+pub(crate) struct Folders {
+    /// Bare repositories.
+    pub(crate) git: PathBuf,
+    /// The event store.
+    pub(crate) relay: PathBuf,
+    /// Where both are if nothing is to outlive the process; removed when this value goes.
+    pub(crate) temporary: Option<TempDir>,
+}
+
+impl Folders {
+    /// The configured folders, as absolute paths; for `memory`, fresh ones in a temporary folder.
+    pub(crate) fn of(config: &Config) -> io::Result<Self> {
+        Ok(match config.storage.database_backend {
+            Backend::Lmdb => Self {
+                git: std::path::absolute(&config.storage.git_data_path)?,
+                relay: std::path::absolute(&config.storage.relay_data_path)?,
+                temporary: None,
+            },
+            Backend::Memory => {
+                let folder = tempfile::Builder::new().prefix("ngit-grasp-").tempdir()?;
+                Self {
+                    git: folder.path().join("git"),
+                    relay: folder.path().join("relay"),
+                    temporary: Some(folder),
+                }
+            }
+        })
+    }
+}
+
+/// Everything the server needs besides a socket.
+pub(crate) fn settings(config: &Config, folders: &Folders, owner: PublicKey) -> Settings {
+    Settings {
+        policy: policy(config, owner),
+        git_root: folders.git.clone(),
+        relay_root: folders.relay.clone(),
+        store: StoreConfig {
+            map_size: config.storage.store_map_size.0,
+            disk_floor: config.storage.disk_floor_bytes.0,
+            ..StoreConfig::default()
+        },
+        git: GitConfig {
+            quarantine_percent: config.git.git_quarantine_percent.0,
+            ..GitConfig::default()
+        },
+        pack: pack_limits(config),
+        git_limits: git_limits(config),
+        relay: relay_limits(config),
+        address: address_limits(config),
+        trusted_proxies: config.service.trusted_proxy_cidrs.0.clone(),
+        info: info(config, owner),
+        timers: Timers {
+            sweep: config.purgatory.purgatory_sweep_secs.0,
+            ..Timers::default()
+        },
+    }
+}
+
+fn policy(config: &Config, owner: PublicKey) -> Policy {
+    Policy {
+        service: config.public.clone(),
+        relay_owner: owner,
+        maintainer_rule: config.service.maintainer_rule,
+        proposals_hosted: config.service.grasp06_enable,
+        created_at_ahead_max: config.storage.event_max_ahead_secs.0,
+        holding_retention: config.storage.holding_retention_secs.0,
+        parked_retention: config.storage.parked_retention_secs.0,
+        hunt_delay_client: config.hunt.hunt_delay_ms.0,
+        hunt_delay_sync: config.hunt.hunt_delay_synced_ms.0,
+        purgatory: PurgatoryLimits {
+            events: config.purgatory.purgatory_events.get(),
+            bytes: config.purgatory.purgatory_bytes.0,
+            author_announcements: config.purgatory.purgatory_author_announcements.get(),
+            author_events: config.purgatory.purgatory_author_events.get(),
+        },
+        related: RelatedLimits {
+            events: count(config.purgatory.related_events),
+            bytes: config.purgatory.related_bytes.0,
+        },
+        uploads: UploadLimits {
+            bytes: config.git.git_upload_bytes.0,
+            per_repository: config.git.git_upload_per_repository.get(),
+        },
+        push_commands_max: config.git.git_max_commands.get(),
+    }
+}
+
+fn pack_limits(config: &Config) -> PackLimits {
+    PackLimits {
+        bytes: config.git.git_pack_max_bytes.0,
+        objects: config.git.git_pack_max_objects.get(),
+        object_bytes: config.git.git_pack_max_object_bytes.0,
+        inflated_bytes: config.git.git_pack_max_inflated_bytes.0,
+    }
+}
+
+fn git_limits(config: &Config) -> GitLimits {
+    let defaults = GitLimits::default();
+    GitLimits {
+        pushes: config.git.git_pushes.get(),
+        fetches: config
+            .git
+            .git_fetches
+            .map_or(defaults.fetches, NonZero::get),
+        fetches_queued: config.git.git_fetches_queued.get(),
+        request_bytes: config.git.git_request_max_bytes.0,
+        commands: config.git.git_max_commands.get(),
+    }
+}
+
+fn relay_limits(config: &Config) -> RelayLimits {
+    let relay = &config.relay;
+    RelayLimits {
+        connections_max: relay.max_connections.map(NonZero::get),
+        subscriptions_max: relay.relay_max_subscriptions.get(),
+        subscription_bytes_max: bytes(relay.relay_subscription_bytes.0),
+        filters_max: relay.relay_max_filters.get(),
+        filter_limit: relay.relay_filter_limit.get(),
+        event_bytes_max: bytes(relay.relay_max_event_size_bytes.0),
+        messages_per_minute: relay.relay_messages_per_minute.get(),
+        events_per_minute: relay.relay_events_per_minute.get(),
+        queries_per_minute: relay.relay_queries_per_minute.get(),
+        auth_per_minute: relay.relay_auth_per_minute.get(),
+        outbound_bytes_max: bytes(relay.relay_outbound_bytes.0),
+        outbound_total_bytes_max: bytes(relay.relay_outbound_total_bytes.0),
+        negentropy: NegentropyLimits {
+            enabled: !config.sync.sync_disable_negentropy,
+            messages_per_minute: relay.relay_neg_per_minute.get(),
+            sessions_max: relay.relay_neg_sessions.get(),
+            items_max: relay.relay_neg_items.get(),
+            items_shared_max: relay.relay_neg_items_shared.get(),
+            frame_bytes_max: bytes(relay.relay_neg_frame_bytes.0),
+            ..NegentropyLimits::default()
+        },
+        ..RelayLimits::default()
+    }
+}
+
+fn address_limits(config: &Config) -> AddressLimits {
+    let address = &config.address;
+    AddressLimits {
+        connections_max: address.address_connections.get(),
+        events_per_minute: address.address_events_per_minute.get(),
+        queries_per_minute: address.address_queries_per_minute.get(),
+        git_per_minute: address.address_git_per_minute.get(),
+        git_running_max: address.address_git_running.get(),
+        git_queued_max: address.address_git_queued.get(),
+        pushes_max: address.address_pushes.get(),
+        uploads_per_hour: config.git.git_upload_per_hour.get(),
+    }
+}
+
+/// N11-1: what is really on, and nothing else.
+fn info(config: &Config, owner: PublicKey) -> Info {
+    let mut supported_nips = vec![1, 9, 11, 34, 40, 45, 62, 70, 77];
+    if config.public.base_path().is_empty() {
+        supported_nips.push(5);
+    }
+    let mut supported_grasps = vec!["GRASP-01".to_owned()];
+    if config.service.grasp06_enable {
+        supported_grasps.push("GRASP-06".to_owned());
+    }
+    Info {
+        name: config
+            .service
+            .relay_name
+            .clone()
+            .unwrap_or_else(|| format!("{} grasp relay", config.public.authority())),
+        description: config.service.relay_description.clone(),
+        pubkey: owner,
+        icon: Some(format!("{}/icon.png", Links::new(&config.public).web())),
+        contact: config.service.relay_contact.clone(),
+        software: env!("CARGO_PKG_REPOSITORY").to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        supported_nips,
+        supported_grasps,
+        repo_acceptance_criteria: criteria(config.service.maintainer_rule),
+        curation: None,
+        created_at_ahead_max: Some(config.storage.event_max_ahead_secs.0.as_secs()),
+        auth_required: false,
+    }
+}
+
+/// N11-4, MNT-11
+fn criteria(rule: MaintainerRule) -> String {
+    let everyone = "Any repository whose announcement lists this service in both its clone and its relays tag.";
+    match rule {
+        MaintainerRule::Reciprocal => everyone.to_owned(),
+        MaintainerRule::Recursive => format!(
+            "{everyone} Whoever a maintainer lists counts as one without agreeing to it (recursive maintainer rule)."
+        ),
+    }
+}
+
+fn count(number: NonZero<usize>) -> u64 {
+    number.get() as u64
+}
+
+/// A bound in memory: what does not fit an address does not bind either.
+fn bytes(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
