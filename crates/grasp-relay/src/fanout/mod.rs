@@ -25,8 +25,8 @@ impl Fanout {
         Self::default()
     }
 
-    /// Sends an event that a commit made visible. Call it after the commit can be read, in the order of
-    /// the commits.
+    /// Sends an event that a commit made visible. Call it after the commit can be read, more or less in
+    /// the order of the commits.
     pub fn publish(&self, event: &ServedEvent) {
         self.deliver(LiveEvent {
             event: event.event.event(),

@@ -21,6 +21,9 @@ use crate::connection::outbound::{Outbound, Reservation};
 /// What an overflowing subscription is told (§5).
 const OVERFLOW: &str = "error: live event buffer overflow; resubscribe to recover stored events";
 
+/// How many commits later an event may be published than its successors.
+const PUBLISHED_OUT_OF_ORDER_MAX: u64 = 4_096;
+
 /// A client's wish for events.
 #[derive(Debug)]
 pub(crate) struct Subscription {
@@ -218,8 +221,9 @@ pub(crate) fn has_stored_part(filter: &Filter) -> bool {
     filter.limit != Some(0)
 }
 
-/// Whether the stored part had this event. Publishing follows the order of commits, so what was read
-/// late need not be remembered once a later commit is seen.
+/// Whether the stored part had this event. What was read late is forgotten once commits are published
+/// that are much later: an event is published when its repositories are in line, so commits that are
+/// close to each other may be published in any order.
 fn was_stored(
     boundary: &mut Option<Boundary>,
     id: EventId,
@@ -228,10 +232,10 @@ fn was_stored(
     let (Some(boundary), Some(version)) = (boundary, version) else {
         return false;
     };
-    if version > boundary.last {
+    if version.number() > boundary.last.number() + PUBLISHED_OUT_OF_ORDER_MAX {
         boundary.late = HashSet::new();
     }
-    version <= boundary.first || boundary.late.contains(&id)
+    version <= boundary.first || (version <= boundary.last && boundary.late.contains(&id))
 }
 
 #[cfg(test)]

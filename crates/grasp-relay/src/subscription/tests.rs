@@ -85,8 +85,8 @@ async fn what_was_read_from_a_later_snapshot_is_not_sent_again_either() {
     fixture
         .subscription
         .go_live(Some(boundary(5, 8, &[&held, &slow])));
+    fixture.offer(&again, 12);
     fixture.offer(&slow, 7);
-    fixture.offer(&again, 8);
     assert_eq!(fixture.sent().await, [EOSE.to_owned(), live("not read")]);
     // Visible anew after the last snapshot: that is news.
     fixture.offer(&slow, 9);
