@@ -15,7 +15,7 @@ use crate::announcement::Announcement;
 use crate::lifecycle::{Batch, Change, MarkReason, Stage, UploadRecord};
 use crate::name::{Coordinate, RepoAddress};
 use crate::policy::Circumstances;
-use crate::retract::{Retraction, retract};
+use crate::retract::{Retraction, retract, withholds_authority};
 use crate::settle::{Groups, Versions, conclude, difference, dirtied, promote, supported};
 use crate::state::StateEvent;
 use crate::view::{Entry, ObjectFacts, ProposalEntry, RepoView};
@@ -145,8 +145,8 @@ impl Expiry<'_> {
         let (event, owner) = (entry.id(), entry.item.owner());
         let expiration = entry.item.event().expiration();
         match self.ending(entry.stage, entry.deadline, expiration) {
-            Some(Ending::OwnTime) => self.take_back(event),
-            Some(Ending::Kept) => self.remove(event),
+            Some(Ending::OwnTime) if entry.stage != Stage::Held => self.take_back(event),
+            Some(Ending::OwnTime | Ending::Kept) => self.end_kept_announcement(event, owner),
             Some(Ending::Parked) => self.forget(event),
             Some(Ending::Waiting) if !self.groups.hosts(&event) => {
                 self.end_with_its_sponsor(event, owner);
@@ -256,6 +256,20 @@ impl Expiry<'_> {
     fn forget(&mut self, event: EventId) {
         self.remove(event);
         self.marked = true;
+    }
+
+    /// DEL-5, DEL-12. One that withholds authority stays as long as it does (DEL-3).
+    fn end_kept_announcement(&mut self, event: EventId, owner: PublicKey) {
+        let cx = self.cx;
+        let versions = self.view.announcements.get(&owner);
+        let withholds = versions.is_some_and(|versions| {
+            let mut own = versions.iter().filter(|entry| entry.id() == event);
+            own.any(|entry| withholds_authority(versions, entry))
+        });
+        match self.after.announcements.entry_mut(&event) {
+            Some(entry) if withholds => entry.hold(cx),
+            _ => self.remove(event),
+        }
     }
 
     /// PUR-4, ANN-3b: known on, without a repository of its own.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use nostr::event::EventId;
 use nostr::key::PublicKey;
 
+use crate::announcement::Announcement;
 use crate::event::Parsed;
 use crate::lifecycle::Stage;
 use crate::policy::Circumstances;
@@ -33,10 +34,10 @@ pub(crate) fn retract(
     let before = Groups::of(view, cx.policy);
     let lost = winners_among(view, &before, events);
     for versions in view.announcements.values_mut() {
-        take_back(versions, events, how, cx);
+        take_back(versions, events, how, withholds_authority, cx);
     }
     for versions in view.states.values_mut() {
-        take_back(versions, events, how, cx);
+        take_back(versions, events, how, |_, _| false, cx);
     }
     view.announcements
         .retain(|_, versions| !versions.is_empty());
@@ -65,22 +66,27 @@ fn winners_among(view: &RepoView, groups: &Groups, events: &BTreeSet<EventId>) -
     owners.filter(&mut shows).copied().collect()
 }
 
+/// Takes the events out of the versions of one thing, and serves again what they had replaced. What is
+/// still `needed` is held where it would be gone.
 fn take_back<T: Parsed>(
     versions: &mut Vec<Entry<T>>,
     events: &BTreeSet<EventId>,
     how: Retraction,
+    needed: impl Fn(&[Entry<T>], &Entry<T>) -> bool,
     cx: Circumstances<'_>,
 ) {
     let is_served = |entry: &Entry<T>| entry.stage == Stage::Served;
     let was_served = versions.iter().any(is_served);
-    versions.retain_mut(|entry| {
-        if !events.contains(&entry.id()) {
-            return true;
+    let mut gone = BTreeSet::new();
+    let taken = versions
+        .iter_mut()
+        .filter(|entry| events.contains(&entry.id()));
+    for entry in taken {
+        if entry.is_pending() || how == Retraction::Expiry {
+            gone.insert(entry.id());
         }
-        let gone = entry.is_pending() || how == Retraction::Expiry;
         entry.hold(cx);
-        !gone
-    });
+    }
     if was_served && !versions.iter().any(is_served) {
         let replaced = versions
             .iter_mut()
@@ -89,6 +95,26 @@ fn take_back<T: Parsed>(
             entry.serve();
         }
     }
+    let needed: BTreeSet<EventId> = versions
+        .iter()
+        .filter(|entry| needed(versions, entry))
+        .map(Entry::id)
+        .collect();
+    versions.retain(|entry| !gone.contains(&entry.id()) || needed.contains(&entry.id()));
+}
+
+/// DEL-3: an older version of the owner counts, and this one, gone as it is, is why some key is no
+/// longer active in it. As long as that is so it is kept, or time would give the authority back.
+pub(crate) fn withholds_authority(
+    versions: &[Entry<Announcement>],
+    entry: &Entry<Announcement>,
+) -> bool {
+    entry.stage == Stage::Held
+        && versions.iter().any(|older| {
+            counts(older.stage)
+                && older.version() < entry.version()
+                && older.item.widens(&entry.item)
+        })
 }
 
 fn take_back_proposals(

@@ -259,6 +259,57 @@ fn no_authority_comes_back_with_an_old_version() {
     assert_ne!(world.winner_id(alice()), Some(bobs.id()));
 }
 
+/// DEL-3: nor with time, until the owner announces again.
+#[test]
+fn the_deleted_version_is_kept_as_long_as_it_withholds_authority() {
+    let Project { mut world, .. } = project();
+    world.submit(
+        &announcement(alice())
+            .maintainers(&[bob()])
+            .at(NOW - 30)
+            .event(),
+    );
+    world.submit(&announcement(bob()).maintainers(&[alice()]).event());
+    let without = announcement(alice()).at(NOW - 20).event();
+    world.submit(&without);
+    world.submit(&of_events(alice(), &[&without]));
+    for _ in 0..3 {
+        world.wait(DAYS_90);
+        assert_eq!(world.stage(&without.id()), Some(Stage::Held));
+    }
+    let again = announcement(alice())
+        .maintainers(&[bob()])
+        .at(world.now)
+        .event();
+    assert_eq!(world.submit(&again), Answer::Stored);
+    world.wait(DAYS_90);
+    assert_eq!(world.stage(&without.id()), None);
+}
+
+/// ANN-3b, DEL-3: a withdrawal that waits is not undone by deleting it either.
+#[test]
+fn deleting_a_waiting_withdrawal_gives_nothing_back() {
+    let Project { mut world, .. } = project();
+    world.submit(
+        &announcement(alice())
+            .maintainers(&[bob()])
+            .at(NOW - 30)
+            .event(),
+    );
+    world.submit(&announcement(bob()).maintainers(&[alice()]).event());
+    let withdrawal = announcement(alice())
+        .roles(Some(key(3)), &[alice()])
+        .at(NOW - 20)
+        .event();
+    assert_eq!(world.submit(&withdrawal), Answer::Purgatory);
+    world.submit(&of_events(alice(), &[&withdrawal]));
+    assert_eq!(world.stage(&withdrawal.id()), Some(Stage::Held));
+    let bobs = main_at(bob(), 1, NOW);
+    world.submit(&bobs);
+    world.receive(bob(), &[oid(1)]);
+    assert_ne!(world.winner_id(alice()), Some(bobs.id()));
+}
+
 /// DEL-3: without a version before it the repository goes, what depends on it stays.
 #[test]
 fn deleting_the_only_announcement_takes_the_repository_and_leaves_the_state() {

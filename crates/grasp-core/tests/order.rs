@@ -139,14 +139,20 @@ fn outcome(steps: &[Step]) -> Outcome {
 }
 
 fn an_announcement() -> impl Strategy<Value = VerifiedEvent> {
-    (owner(), 0..8_u8, 0..20_u64, 0..5_u8).prop_map(|(owner, listed, age, form)| {
+    (owner(), 0..8_u8, 0..20_u64, 0..6_u8).prop_map(|(owner, listed, age, form)| {
         let at = NOW - age;
+        let end = (NOW + 100 * age).to_string();
         match form {
             0 => announcement_elsewhere(owner, at, vec![maintainers(&keys(listed))])
                 .event()
                 .clone(),
             1 => announcement(owner)
                 .roles(keys(listed).first().copied(), &keys(listed))
+                .at(at)
+                .event(),
+            2 => announcement(owner)
+                .maintainers(&keys(listed))
+                .tag(["expiration".to_owned(), end])
                 .at(at)
                 .event(),
             _ => announcement(owner)
@@ -196,7 +202,7 @@ fn deletion(event: &VerifiedEvent, by_address: bool) -> VerifiedEvent {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 128, ..ProptestConfig::default() })]
 
     /// Any permutation of announcements, states, proposals and objects serves the same events, and
     /// gives each repository the same winner.

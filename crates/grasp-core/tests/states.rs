@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::collections::BTreeSet;
+
 use grasp_core::PublicKey;
 use grasp_core::admission::{Answer, PurgatoryBound, Rejection};
 use grasp_core::event::VerifiedEvent;
@@ -260,21 +262,25 @@ fn what_a_served_state_overtakes_is_dropped_if_it_is_incomplete() {
     assert_eq!(world.stage(&others.id()), Some(Stage::Waiting));
 }
 
-/// AFTER-3
+/// AFTER-2, AFTER-3: whatever their ids are.
 #[test]
-fn states_of_several_maintainers_are_published_oldest_first() {
-    let mut world = two_maintainers();
-    let old = main_at(alice(), 1, NOW - 20);
-    let new = main_at(bob(), 2, NOW - 10);
-    world.submit(&new);
-    world.submit(&old);
-    world.published.clear();
-    world.facts.add(world.view.repository(alice()), oid(1));
-    world.receive(alice(), &[oid(2)]);
-    let states: Vec<_> = world.published.split_off(2);
-    assert_eq!(states, [old.id(), new.id()]);
-    for owner in [alice(), bob()] {
-        assert_eq!(world.winner_id(owner), Some(new.id()));
+fn announcements_are_published_first_and_states_oldest_first() {
+    for n in 0..8_u8 {
+        let mut world = two_maintainers();
+        let old = main_at(alice(), 1, NOW - 30 - u64::from(n));
+        let new = main_at(bob(), 2, NOW - 10);
+        world.submit(&new);
+        world.submit(&old);
+        let announcements: Vec<_> = world.view.announcements.values().flatten().collect();
+        let announced: BTreeSet<_> = announcements.iter().map(|entry| entry.id()).collect();
+        world.facts.add(world.view.repository(alice()), oid(1));
+        world.receive(alice(), &[oid(2)]);
+        let states = world.published.split_off(2);
+        assert_eq!(states, [old.id(), new.id()]);
+        assert_eq!(announced, world.published.iter().copied().collect());
+        for owner in [alice(), bob()] {
+            assert_eq!(world.winner_id(owner), Some(new.id()));
+        }
     }
 }
 

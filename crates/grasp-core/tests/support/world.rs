@@ -10,6 +10,7 @@ use grasp_core::admission::{
 use grasp_core::announcement::Announcement;
 use grasp_core::event::{VerifiedEvent, Version, kind};
 use grasp_core::lifecycle::{Batch, Change, Stage, Standing, UploadRecord};
+use grasp_core::maintainers::confirmed_set;
 use grasp_core::name::RepoAddress;
 use grasp_core::oid::Oid;
 use grasp_core::policy::{Circumstances, Origin, Policy};
@@ -281,6 +282,7 @@ impl World {
 
     /// Time passes, and what is due expires.
     pub fn wait(&mut self, secs: u64) {
+        let before = self.view.clone();
         self.now += secs;
         let leased = self.leased.clone();
         let is_leased = |repo: &RepoAddress| leased.contains(repo);
@@ -295,6 +297,18 @@ impl World {
                 self.apply(&batch);
                 self.batch = batch;
             }
+        }
+        self.check_authority(&before);
+    }
+
+    /// ANN-3b, DEL-3: nobody gains authority by somebody's silence.
+    fn check_authority(&self, before: &RepoView) {
+        for owner in self.view.announcements.keys() {
+            let set = |view| confirmed_set(owner, view, self.policy.maintainer_rule);
+            assert!(
+                set(&self.view).is_subset(&set(before)),
+                "time gave authority"
+            );
         }
     }
 
