@@ -113,6 +113,24 @@ impl RepoView {
         }
     }
 
+    /// Adds what another view of the same identifier holds.
+    pub fn merge(&mut self, other: Self) {
+        self.announcements.extend(other.announcements);
+        self.states.extend(other.states);
+        self.proposals.extend(other.proposals);
+        for upload in other.uploads {
+            if !self.uploads.contains(&upload) {
+                self.uploads.push(upload);
+            }
+        }
+        for (event, repositories) in other.placements {
+            self.placements
+                .entry(event)
+                .or_default()
+                .extend(repositories);
+        }
+    }
+
     /// The newest announcement of `owner` that counts for maintainer sets: Served, Waiting or Parked (§4).
     pub fn announcement(&self, owner: &PublicKey) -> Option<&Entry<Announcement>> {
         let counts = |entry: &&Entry<Announcement>| {

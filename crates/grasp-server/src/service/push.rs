@@ -59,20 +59,27 @@ enum PushError {
     Commit(#[from] CommitError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// PR-6.
+    #[error("{0} is no commit, and refs/nostr/ takes nothing else")]
+    NoCommit(Oid),
 }
 
 impl PushError {
     /// What the pusher is told. Our own faults are logged in full and named in general.
     fn words(&self) -> String {
         match self {
-            Self::Ingest(error) if !self.is_ours() => error.to_string(),
+            Self::Ingest(_) | Self::NoCommit(_) if !self.is_ours() => self.to_string(),
             Self::Commit(CommitError::DiskFull) => "disk space is below the floor".to_owned(),
             _ => "the server could not store the push, try again".to_owned(),
         }
     }
 
     fn is_ours(&self) -> bool {
-        !matches!(self, Self::Ingest(error) if !error.is_ours())
+        match self {
+            Self::Ingest(error) => error.is_ours(),
+            Self::NoCommit(_) => false,
+            Self::Git(_) | Self::Commit(_) | Self::Store(_) => true,
+        }
     }
 }
 
@@ -165,6 +172,7 @@ impl Service {
             return Ok(Outcome::Told);
         }
         failpoint::pass("push.authorized");
+        self.extend(&plan);
         if matches!(repository, RepoAddress::Proposals(_)) {
             self.ensure_exists(repository).await?;
         }
@@ -174,7 +182,7 @@ impl Service {
                 .while_waiting(
                     every,
                     "GRASP is receiving objects",
-                    self.take_pack(repository, &lease, &plan, body),
+                    self.take_pack(repository, &lease, &request.commands, &plan, body),
                 )
                 .await?
         } else {
@@ -188,6 +196,22 @@ impl Service {
                 self.commit_push(repository, request, &plan, bytes),
             )
             .await
+    }
+
+    /// PUSH-12: what the push completes gets time for it. Not waited for: the lease protects it meanwhile.
+    fn extend(&self, plan: &PushPlan) {
+        if plan.extend.is_empty() {
+            return;
+        }
+        let (store, batch) = (self.store.clone(), plan.extend.clone());
+        tokio::spawn(async move {
+            if let Err(failure) = store.commit(move |_| Ok((batch.clone(), ()))).await {
+                info!(
+                    error = &failure as &dyn std::error::Error,
+                    "a deadline could not be extended"
+                );
+            }
+        });
     }
 
     /// The decision before the pack is read.
@@ -254,6 +278,7 @@ impl Service {
         &self,
         repository: &RepoAddress,
         lease: &Lease,
+        commands: &[Command],
         plan: &PushPlan,
         body: R,
     ) -> Result<u64, PushError>
@@ -270,6 +295,7 @@ impl Service {
             limits.bytes = limits.bytes.min(self.policy.uploads.bytes); // nothing but uploads (§16)
         }
         let service = self.clone();
+        let uploads = plan.proposal_tips(commands);
         let (repository, lease) = (repository.clone(), lease.clone());
         let mut reader = SyncIoBridge::new(body);
         let interrupt = Interrupt::default();
@@ -292,7 +318,15 @@ impl Service {
                 // GIT-10: the client listens only when it could send everything.
                 let _ = std::io::copy(&mut reader, &mut std::io::sink());
             }
-            Ok(finished?)
+            let bytes = finished?;
+            let objects = service.git.objects(&lease)?;
+            match uploads
+                .into_iter()
+                .find(|tip| objects.peel_to_commit(tip).is_none())
+            {
+                Some(tip) => Err(PushError::NoCommit(tip)),
+                None => Ok(bytes),
+            }
         })
         .await
     }
@@ -383,10 +417,21 @@ fn look(
     commands: &[Command],
 ) -> Result<Seen, StoreError> {
     let named: Vec<EventId> = push::named_events(commands).into_iter().collect();
-    Ok(Seen {
-        view: reconcile::view_of(view, repository, History::WithSuperseded)?,
-        known: view.known_events(&named)?,
-    })
+    let known = view.known_events(&named)?;
+    let mut repo = reconcile::view_of(view, repository, History::WithSuperseded)?;
+    if matches!(repository, RepoAddress::Proposals(_)) {
+        // G6-7: what lands here is mirrored to the repositories that the events name.
+        let identifier = repository.identifier();
+        let targets = known.values().flat_map(|event| &event.targets);
+        let owners: Vec<_> = targets
+            .filter(|target| target.identifier == *identifier)
+            .map(|target| target.owner)
+            .collect();
+        if !owners.is_empty() {
+            repo.merge(view.repo_view(identifier, &owners, History::WithSuperseded)?);
+        }
+    }
+    Ok(Seen { view: repo, known })
 }
 
 /// Reads a body to its end and drops it, so that the client takes notice of the answer (GIT-10). The
