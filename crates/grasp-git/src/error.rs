@@ -31,6 +31,12 @@ pub enum Error {
         /// What the decoder says.
         problem: String,
     },
+    /// An object would take more memory than it may.
+    #[error("an object in {} is too large to be read whole", path.display())]
+    Memory {
+        /// Its pack.
+        path: PathBuf,
+    },
     /// A pack or its index cannot be read.
     #[error("cannot read {}: {problem}", path.display())]
     Pack {

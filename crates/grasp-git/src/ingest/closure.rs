@@ -15,7 +15,8 @@ use gix_pack::cache::lru::MemoryCappedHashmap;
 use gix_pack::data::entry::Header;
 use grasp_core::oid::Oid;
 
-use super::limits::{DELTA_DEPTH_MAX, IngestError, PackLimits};
+use super::limits::{DELTA_DEPTH_MAX, IngestError, PackLimits, STRUCTURE_BYTES};
+use crate::error::Error;
 use crate::objects::{
     ObjectKind, Pack, Store, Suspects, check_gitmodules, check_object, decode, from_gix, links,
     to_gix,
@@ -91,7 +92,8 @@ pub(crate) fn check(
             continue;
         }
         let (offset, entry) = layout.offsets[nth];
-        let kind = decode(pack, offset, &mut buffer, &mut inflate, &mut cache)?;
+        let kind = decode(pack, offset, &mut buffer, &mut inflate, &mut cache)
+            .map_err(|error| unreadable(pack, entry, error))?;
         let harmful = |finding| IngestError::Harmful {
             oid: from_gix(pack.index.oid_at_index(entry)),
             finding,
@@ -118,6 +120,17 @@ pub(crate) fn check(
     Ok(closure)
 }
 
+/// Says of an object that may not be read whole what it is.
+fn unreadable(pack: &Pack, entry: u32, error: Error) -> IngestError {
+    match error {
+        Error::Memory { .. } => IngestError::StructureTooLarge {
+            oid: from_gix(pack.index.oid_at_index(entry)),
+            limit: STRUCTURE_BYTES,
+        },
+        error => error.into(),
+    }
+}
+
 /// Reads the `.gitmodules` files of all trees seen, wherever they lie.
 fn check_suspects(
     pack: &Pack,
@@ -132,7 +145,9 @@ fn check_suspects(
         let found = match pack.offset_of(oid) {
             Some(offset) => {
                 let mut cache = gix_pack::cache::Never;
-                Some(decode(pack, offset, buffer, &mut inflate, &mut cache)?)
+                let read = decode(pack, offset, buffer, &mut inflate, &mut cache);
+                let entry = pack.index.lookup(to_gix(oid)).unwrap_or_default();
+                Some(read.map_err(|error| unreadable(pack, entry, error))?)
             }
             None => own.read(oid, buffer)?,
         };

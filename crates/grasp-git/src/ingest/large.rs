@@ -6,14 +6,15 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 
-use super::limits::{IngestError, PackLimits};
+use super::limits::{IngestError, NO_SPACE, PackLimits};
 use super::quarantine::Folder;
 use super::scanner::Scanned;
 use super::small::doubled;
@@ -47,6 +48,7 @@ pub(super) struct Large {
     child: BlockingChild,
     stdin: Option<ChildStdin>,
     folder: PathBuf,
+    cpu_seconds: u64,
 }
 
 impl Large {
@@ -72,10 +74,11 @@ impl Large {
             .stderr(Stdio::from(create(&complaint)?));
         let mut child = BlockingChild::spawn(command).attempt("start git for", &path)?;
         let stdin = child.stdin();
-        let large = Self {
+        let mut large = Self {
             child,
             stdin,
             folder: path,
+            cpu_seconds: 0,
         };
         large.limit_cpu(limits.bytes);
         Ok(large)
@@ -90,9 +93,8 @@ impl Large {
         match fed {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                // It has ended by itself, so its complaint is whole.
-                let _ = self.child.wait();
-                Err(IngestError::Malformed(self.complaint()))
+                let status = self.child.wait().attempt("wait for git in", &self.folder)?;
+                Err(self.complaint(status))
             }
             Err(error) => Err(error)
                 .attempt("write into", &self.folder)
@@ -110,7 +112,7 @@ impl Large {
         self.stdin = None;
         let status = self.wait(cancel)?;
         if !status.success() {
-            return Err(IngestError::Malformed(self.complaint()));
+            return Err(self.complaint(status));
         }
         let answer = self.folder.join("answer");
         let text = fs::read_to_string(&answer).attempt("read", &answer)?;
@@ -138,21 +140,33 @@ impl Large {
         }
     }
 
-    /// What the child says, in one line.
-    fn complaint(&self) -> String {
+    /// Why the child, which has ended, did not make an index.
+    fn complaint(&self, status: ExitStatus) -> IngestError {
+        if status.signal() == Some(Signal::XCPU.as_raw()) {
+            return IngestError::TooSlow {
+                limit: self.cpu_seconds,
+            };
+        }
         let mut text = Vec::new();
         let read = File::open(self.folder.join("complaint"))
             .and_then(|file| file.take(COMPLAINT_MAX).read_to_end(&mut text));
         let text = String::from_utf8_lossy(&text);
         let line = text.lines().find(|line| !line.trim().is_empty());
-        match (read, line) {
-            (Ok(_), Some(line)) => line.trim_start_matches("fatal: ").to_owned(),
-            _ => "git cannot index it".to_owned(),
+        match line {
+            _ if status.signal().is_some() || read.is_err() => IngestError::Store(Error::Io {
+                action: "index a pack in",
+                path: self.folder.clone(),
+                source: io::Error::other(format!("git ended with {status}")),
+            }),
+            Some(_) if text.contains(NO_SPACE) => IngestError::no_space(&self.folder),
+            Some(line) => IngestError::Malformed(line.trim_start_matches("fatal: ").to_owned()),
+            None => IngestError::Malformed("git cannot index it".to_owned()),
         }
     }
 
-    fn limit_cpu(&self, pack_bytes: u64) {
+    fn limit_cpu(&mut self, pack_bytes: u64) {
         let seconds = CPU_SECONDS + CPU_SECONDS_PER_MIB * (pack_bytes >> 20);
+        self.cpu_seconds = seconds;
         let limit = Rlimit {
             current: Some(seconds),
             maximum: None,

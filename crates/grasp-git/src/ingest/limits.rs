@@ -1,6 +1,7 @@
 //! How large a pack may be, and every way to be refused.
 
 use std::io;
+use std::path::Path;
 
 use grasp_core::oid::Oid;
 
@@ -32,6 +33,9 @@ impl Default for PackLimits {
 
 /// Deltas upon deltas: git makes chains of 50 and cannot be told to make longer ones than 4,095.
 pub(super) const DELTA_DEPTH_MAX: u16 = 4095;
+
+/// A commit, tree or tag is read whole; a tree of a million entries comes to half of this.
+pub(super) const STRUCTURE_BYTES: usize = 96 << 20;
 
 /// All objects together may be so many times larger than the pack; history with long delta chains comes
 /// to a few hundred.
@@ -82,6 +86,20 @@ pub enum IngestError {
     DeltaTooDeep {
         /// The limit.
         limit: u16,
+    },
+    /// A commit, tree, tag or `.gitmodules` that would have to be read whole.
+    #[error("object {oid} is larger than the limit of {limit} bytes for what is no file")]
+    StructureTooLarge {
+        /// The object.
+        oid: Oid,
+        /// The limit.
+        limit: usize,
+    },
+    /// The indexing took too long.
+    #[error("indexing the pack takes more than the limit of {limit} seconds of computing")]
+    TooSlow {
+        /// The limit.
+        limit: u64,
     },
     /// All pushes together fill the space for what is not checked yet.
     #[error(
@@ -140,14 +158,26 @@ fn needed(by: Option<&Oid>) -> String {
     )
 }
 
+/// What a full disk is called.
+pub(super) const NO_SPACE: &str = "No space left";
+
 impl IngestError {
-    /// Whether the fault is the sender's, or its line's: to be told, not logged.
+    /// The disk is full.
+    pub(super) fn no_space(folder: &Path) -> Self {
+        Self::Store(Error::Io {
+            action: "write into",
+            path: folder.to_owned(),
+            source: io::ErrorKind::StorageFull.into(),
+        })
+    }
+
+    /// Whether the sender can do something about it, and is told what it is.
     pub fn is_clients(&self) -> bool {
         !self.is_ours()
     }
 
-    /// Whether the fault is this server's: to be logged, and worth another try.
+    /// Whether the fault is this server's: to be logged, and no business of the sender.
     pub fn is_ours(&self) -> bool {
-        matches!(self, Self::Store(_) | Self::QuarantineFull { .. })
+        matches!(self, Self::Store(_))
     }
 }

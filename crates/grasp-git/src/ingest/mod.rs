@@ -32,6 +32,7 @@ pub(crate) use quarantine::{Folder, Quarantine};
 
 use closure::Closure;
 use large::Large;
+use limits::STRUCTURE_BYTES;
 use scanner::{Scanned, Sink, scan};
 
 /// A pack up to this size, whose objects come to no more than [`SMALL_EXPANDED_BYTES`], is held in memory
@@ -108,14 +109,15 @@ pub fn ingest(
     };
     failpoint::pass("ingest.indexed");
     let own = Objects::open(lease)?;
-    let pack = index
-        .map(|index| Pack::open(&index))
-        .transpose()?
-        .map(Arc::new);
-    let closure = match &pack {
-        Some(pack) => closure::check(pack, own.store(), limits, cancel)?,
+    let closure = match &index {
+        Some(index) => {
+            let pack = Pack::open_limited(index, Some(STRUCTURE_BYTES))?;
+            closure::check(&pack, own.store(), limits, cancel)?
+        }
         None => Closure::default(),
     };
+    let pack = index.map(|index| Pack::open(&index)).transpose()?;
+    let pack = pack.map(Arc::new);
     Ok(Quarantined {
         folder,
         lease: lease.clone(),

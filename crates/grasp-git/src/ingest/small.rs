@@ -8,7 +8,7 @@ use gix_pack::bundle::write::Options;
 use gix_utils::progress::Discard;
 use grasp_core::oid::Oid;
 
-use super::limits::{IngestError, PackLimits};
+use super::limits::{IngestError, NO_SPACE, PackLimits};
 use super::quarantine::Folder;
 use super::scanner::Scanned;
 use crate::error::Error;
@@ -57,8 +57,11 @@ pub(super) fn index(
     let outcome = outcome.map_err(|error| {
         if cancel.load(Ordering::Relaxed) {
             IngestError::Interrupted
+        } else if format!("{error:?}").contains(NO_SPACE) {
+            IngestError::no_space(folder.path())
         } else {
-            IngestError::Malformed(error.to_string())
+            let text = error.to_string();
+            IngestError::Malformed(text.lines().next().unwrap_or_default().to_owned())
         }
     })?;
     let path = outcome

@@ -860,3 +860,69 @@ fn fast_import(commits: u32, files: u32) -> String {
     }
     stream
 }
+
+/// Commits, trees and tags are read whole, so they have a bound of their own.
+#[test]
+fn what_must_be_read_whole_is_bounded() {
+    let target = Target::new();
+    let entries: Vec<u8> = (0..100)
+        .flat_map(|nth| {
+            tree_entry(
+                "100644",
+                format!("{nth:03}").as_bytes(),
+                oid_of("blob", b"x"),
+            )
+        })
+        .collect();
+    let (pack, _) = commit_pack(&entries, b"x");
+    let quarantined = target.receive(&pack).expect("sound");
+    let index = quarantined
+        .pack
+        .as_ref()
+        .expect("objects")
+        .path()
+        .with_extension("idx");
+    let check = |limit| {
+        let pack = Pack::open_limited(&index, Some(limit)).expect("there");
+        let own = Objects::open(&target.lease).expect("there");
+        closure::check(&pack, own.store(), &target.limits, &AtomicBool::new(false)).map(drop)
+    };
+    check(entries.len()).expect("just fits");
+    let refused = check(entries.len() - 1);
+    assert!(
+        matches!(refused, Err(IngestError::StructureTooLarge { oid, .. }) if oid == oid_of("tree", &entries))
+    );
+}
+
+/// Case 101: a restored backup, or a volume of a container.
+#[test]
+fn a_repository_of_another_user_works() {
+    fn give_away(path: &Path) -> io::Result<()> {
+        std::os::unix::fs::lchown(path, Some(65_534), Some(65_534))?;
+        if path.is_dir() {
+            for entry in fs::read_dir(path)? {
+                give_away(&entry?.path())?;
+            }
+        }
+        Ok(())
+    }
+    let target = Target::new();
+    let work = target.place.work("work");
+    let first = work.commit("a", "1");
+    target
+        .push(&work.pack("HEAD\n", &[]), &[first])
+        .expect("taken");
+    match give_away(&target.home()) {
+        // Only root can make the case; for others it is what the rest of these tests are.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+        given => given.expect("given away"),
+    }
+    let small = work.commit("b", "2");
+    let thin = work.pack(&format!("{small}\n^{first}\n"), &["--thin"]);
+    target.push(&thin, &[small]).expect("in process");
+    let large = work.commit("c", noise(8, 3 << 20));
+    let thin = work.pack(&format!("{large}\n^{small}\n"), &["--thin"]);
+    target.push(&thin, &[large]).expect("by a child");
+    target.show(large);
+    assert_sound(&target.home());
+}

@@ -66,6 +66,12 @@ struct Decoder {
 impl Pack {
     /// Opens the pack of the index at `path`. Both files are mapped, so that they may move or vanish later.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        Self::open_limited(path, None)
+    }
+
+    /// The same, for a pack nobody has judged: reading an object fails if that takes more memory than
+    /// `limit` for one piece.
+    pub(crate) fn open_limited(path: &Path, limit: Option<usize>) -> Result<Self, Error> {
         let failed = |path: &Path, error: &dyn ToString| Error::Pack {
             path: path.to_owned(),
             problem: error.to_string(),
@@ -76,7 +82,7 @@ impl Pack {
             .map_err(|error| failed(&data_path, &error))?;
         Ok(Self {
             index,
-            data,
+            data: data.with_alloc_limit_bytes(limit),
             path: data_path,
         })
     }
@@ -311,9 +317,13 @@ pub(crate) fn decode(
     pack.data
         .decode_entry(pack.entry(offset)?, out, inflate, &resolve, cache)
         .map(|outcome| outcome.kind.into())
-        .map_err(|error| Error::Pack {
-            path: pack.path.clone(),
-            problem: error.to_string(),
+        .map_err(|error| {
+            let path = pack.path.clone();
+            if error.is_resource_exhausted() {
+                return Error::Memory { path };
+            }
+            let problem = error.to_string();
+            Error::Pack { path, problem }
         })
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use grasp_core::failpoint;
 
-use crate::durable::{create_folders, sync_folder, write_file};
+use crate::durable::{remove_folder, sync_folder, write_file};
 use crate::error::{Attempt, Error};
 
 /// What plain git needs to know when an operator uses it here. `gc.auto=0`: this server packs and prunes
@@ -18,11 +18,19 @@ const TRIES: usize = 8;
 
 /// Builds it at `fresh` and moves it to `home`, so that it is never half there.
 pub(super) fn create(fresh: &Path, home: &Path) -> Result<(), Error> {
-    build(fresh)?;
+    let created = build(fresh).and_then(|()| put(fresh, home));
+    if created.is_err() {
+        // What cannot be removed now goes at the next start.
+        let _ = remove_folder(fresh);
+    }
+    created
+}
+
+fn put(fresh: &Path, home: &Path) -> Result<(), Error> {
     failpoint::pass("repository.built");
     let above = home.parent().unwrap_or(home);
     for last in (0..TRIES).map(|nth| nth + 1 == TRIES) {
-        create_folders(above).attempt("create", above)?;
+        fs::create_dir_all(above).attempt("create", above)?;
         match fs::rename(fresh, home) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !last => {}
             renamed => {
@@ -32,27 +40,33 @@ pub(super) fn create(fresh: &Path, home: &Path) -> Result<(), Error> {
         }
     }
     failpoint::pass("repository.renamed");
-    sync_folder(above).attempt("sync", above)
+    // From below: once the lowest is durable the others cost nothing on most file systems.
+    for folder in above.ancestors().take(ABOVE_MAX) {
+        sync_folder(folder).attempt("sync", folder)?;
+    }
+    Ok(())
 }
 
+/// The owner's folder, `prs`, and the git folder itself.
+const ABOVE_MAX: usize = 3;
+
 fn build(fresh: &Path) -> Result<(), Error> {
+    let objects = fresh.join("objects");
     let folders = [
         fresh.to_owned(),
-        fresh.join("objects"),
+        objects.clone(),
         fresh.join("objects/pack"),
         fresh.join("refs"),
     ];
     for folder in &folders {
         fs::create_dir(folder).attempt("create", folder)?;
     }
-    let files: [(_, &[u8]); 2] = [
-        (fresh.join("HEAD"), b"ref: refs/heads/main\n"),
-        (fresh.join("config"), CONFIG),
-    ];
-    for (path, content) in &files {
-        write_file(path, content).attempt("write", path)?;
-    }
-    for folder in folders.iter().rev().skip(1) {
+    // Git does as well without it, so nobody waits for the disk.
+    let config = fresh.join("config");
+    fs::write(&config, CONFIG).attempt("write", &config)?;
+    let head = fresh.join("HEAD");
+    write_file(&head, b"ref: refs/heads/main\n").attempt("write", &head)?;
+    for folder in [objects.as_path(), fresh] {
         sync_folder(folder).attempt("sync", folder)?;
     }
     Ok(())
