@@ -31,8 +31,7 @@ async fn events_of_one_connection_are_rated() {
         client.publish(&alice.draft(1).sign()).await.accepted();
     }
     let refusal = client.publish(&alice.draft(1).sign()).await.refused();
-    assert!(refusal.starts_with("rate-limited: slow down"), "{refusal}");
-    assert!(refusal.contains('3'));
+    assert_eq!(refusal, "rate-limited: slow down");
     assert_eq!(relay.refusals(Limit::Events), 1);
     assert!(client.is_alive().await);
     relay
@@ -61,17 +60,11 @@ async fn events_queries_and_connections_of_one_address_are_bounded() {
     one.publish(&alice.draft(1).sign()).await.accepted();
     two.publish(&alice.draft(1).sign()).await.accepted();
     let refusal = one.publish(&alice.draft(1).sign()).await.refused();
-    assert!(
-        refusal.starts_with("rate-limited: slow down") && refusal.contains("address"),
-        "{refusal}"
-    );
+    assert_eq!(refusal, "rate-limited: slow down");
     one.query(&[json!({"kinds": [1]})]).await;
     assert_eq!(two.count(json!({"kinds": [1]})).await, 2);
     let refusal = closed(&mut two, &json!(["REQ", "s", {}])).await;
-    assert!(
-        refusal.starts_with("rate-limited: too many queries") && refusal.contains("address"),
-        "{refusal}"
-    );
+    assert_eq!(refusal, "rate-limited: too many queries");
     let mut third = relay.client_from("1.2.3.4").await;
     let notice = third.expect().await;
     assert!(

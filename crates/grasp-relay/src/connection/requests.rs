@@ -21,6 +21,9 @@ use crate::subscription::Subscription;
 /// A subscription id that is too long is echoed so far: its owner knows it by less.
 const ECHO_MAX: usize = 1024;
 
+/// What a query is answered that comes too fast.
+const TOO_MANY_QUERIES: &str = "rate-limited: too many queries";
+
 /// Filters that are longer are not read on an async worker.
 const LONG_TEXT: usize = 64 * 1024;
 
@@ -159,7 +162,7 @@ impl<I: Intake> Session<I> {
             return Err("rate-limited: too many negentropy messages".to_owned());
         }
         let allowed = self.shared.addresses.allow(&self.client, Rate::Queries);
-        allowed.map_err(|refused| format!("rate-limited: too many queries: {refused}"))?;
+        allowed.map_err(|_| TOO_MANY_QUERIES)?;
         self.check_id(id)?;
         let filters = self.read_filters(&[filter]).await;
         let mut filters = filters.map_err(|error| format!("{}: {error}", negentropy::INVALID))?;
@@ -178,12 +181,15 @@ impl<I: Intake> Session<I> {
         let metrics = &self.shared.metrics;
         if !self.rates.queries.take(Instant::now()) {
             metrics.refused(Limit::Queries);
-            return Err(Refusal::of("rate-limited: too many queries"));
+            return Err(Refusal::of(TOO_MANY_QUERIES));
         }
-        if let Err(refused) = self.shared.addresses.allow(&self.client, Rate::Queries) {
-            return Err(Refusal::of(format!(
-                "rate-limited: too many queries: {refused}"
-            )));
+        if self
+            .shared
+            .addresses
+            .allow(&self.client, Rate::Queries)
+            .is_err()
+        {
+            return Err(Refusal::of(TOO_MANY_QUERIES));
         }
         self.check_id(&request.id).map_err(Refusal::of)?;
         if request.filter_count > limits.filters_max {
