@@ -33,6 +33,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// What of a child's complaint is kept.
 const COMPLAINT_MAX: u64 = 2048;
 
+/// How git says that the sum at the end of a pack is another.
+const WRONG_SUM: &str = "pack is corrupted (SHA1 mismatch)";
+
 const OPTIONS: [&str; 5] = [
     // It is linked and synced only if it is accepted.
     "core.fsync=none",
@@ -159,6 +162,7 @@ impl Large {
                 source: io::Error::other(format!("git ended with {status}")),
             }),
             Some(_) if text.contains(NO_SPACE) => IngestError::no_space(&self.folder),
+            Some(line) if line.contains(WRONG_SUM) => IngestError::Checksum,
             Some(line) => IngestError::Malformed(line.trim_start_matches("fatal: ").to_owned()),
             None => IngestError::Malformed("git cannot index it".to_owned()),
         }

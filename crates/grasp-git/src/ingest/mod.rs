@@ -48,6 +48,7 @@ const SMALL_EXPANDED_BYTES: u64 = 64 << 20;
 pub struct Quarantined {
     folder: Folder,
     lease: Lease,
+    own: Objects,
     /// `.have` relatives: they may hold bases and whatever else the tips need (GIT-4a).
     relatives: Vec<Lease>,
     /// `None` for a pack without objects.
@@ -121,6 +122,7 @@ pub fn ingest(
     Ok(Quarantined {
         folder,
         lease: lease.clone(),
+        own,
         relatives: extra.to_vec(),
         pack,
         scanned,
@@ -146,13 +148,13 @@ impl Quarantined {
         self.pack
             .as_ref()
             .is_some_and(|pack| pack.offset_of(oid).is_some())
-            || Objects::open(&self.lease).is_ok_and(|own| own.contains(oid))
+            || self.own.contains(oid)
     }
 
     /// Installs exactly what `tips` need, durably (PUSH-18). Every tip is complete in the repository's own
     /// objects when this returns; on failure nothing has changed.
     pub fn finish(self, tips: &[Oid]) -> Result<Installed, IngestError> {
-        let own = Objects::open(&self.lease)?;
+        let own = &self.own;
         let index = match &self.pack {
             _ if tips.iter().all(|tip| own.contains(tip)) => None,
             Some(pack)
@@ -162,7 +164,7 @@ impl Quarantined {
             {
                 Some(pack.path().with_extension("idx"))
             }
-            _ => self.exact_pack(tips, &own)?,
+            _ => self.exact_pack(tips)?,
         };
         let installed = match index {
             Some(index) => {
@@ -181,12 +183,12 @@ impl Quarantined {
 
     /// Walks from the tips, and writes what they need as a new pack: from what was sent, and from the
     /// relatives. `None` if they need nothing.
-    fn exact_pack(&self, tips: &[Oid], own: &Objects) -> Result<Option<PathBuf>, IngestError> {
+    fn exact_pack(&self, tips: &[Oid]) -> Result<Option<PathBuf>, IngestError> {
         let relatives = self.relatives.iter().map(Objects::open);
         let relatives: Vec<Objects> = relatives.collect::<Result<_, Error>>()?;
         let stores = relatives.iter().map(Objects::store).collect();
         let sources = Sources::new(self.pack.as_ref(), stores);
-        let needed = sources.need(tips, |oid| own.contains(oid), &self.cancel)?;
+        let needed = sources.need(tips, |oid| self.own.contains(oid), &self.cancel)?;
         if needed.objects == 0 {
             return Ok(None);
         }

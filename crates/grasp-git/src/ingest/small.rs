@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gix_hash::Kind::Sha1;
 use gix_pack::bundle::write::Options;
+use gix_pack::data::input::Mode;
 use gix_utils::progress::Discard;
 use grasp_core::oid::Oid;
 
@@ -34,8 +35,10 @@ pub(super) fn index(
     limits: &PackLimits,
     cancel: &AtomicBool,
 ) -> Result<Indexed, IngestError> {
+    check_sum(pack)?;
     let options = Options {
         thread_limit: Some(1),
+        iteration_mode: Mode::AsIs,
         alloc_limit_bytes: Some(usize::try_from(limits.object_bytes).unwrap_or(usize::MAX)),
         ..Options::default()
     };
@@ -71,6 +74,17 @@ pub(super) fn index(
         None => Ok(Indexed::Whole(path)),
         Some(_) if scanned.named_bases > 0 => Ok(Indexed::Undecided),
         Some(oid) => Err(IngestError::Twice(oid)),
+    }
+}
+
+/// Whether the pack ends with the sum of what is before.
+fn check_sum(pack: &[u8]) -> Result<(), IngestError> {
+    let (content, sum) = pack.split_at(pack.len().saturating_sub(20));
+    let mut hasher = gix_hash::hasher(Sha1);
+    hasher.update(content);
+    match hasher.try_finalize() {
+        Ok(expected) if expected.as_slice() == sum => Ok(()),
+        _ => Err(IngestError::Checksum),
     }
 }
 

@@ -711,6 +711,22 @@ fn submodules_that_attack_their_reader_are_refused() {
 }
 
 #[test]
+fn a_wrong_sum_is_refused_small_and_large() {
+    let target = Target::new();
+    for bytes in [10, 3 << 20] {
+        let mut pack = RawPack::new()
+            .object(entry::BLOB, &noise(7, bytes))
+            .finish();
+        *pack.last_mut().expect("twenty bytes") ^= 1;
+        assert!(
+            matches!(target.receive(&pack), Err(IngestError::Checksum)),
+            "{bytes}"
+        );
+        target.assert_untouched();
+    }
+}
+
+#[test]
 fn an_object_sent_twice_is_refused() {
     let target = Target::new();
     let twice = RawPack::new()
