@@ -102,8 +102,6 @@ pub struct Metrics {
     pub refusals: Family<{ Limit::ALL.len() }>,
     /// Bytes waiting for all sockets together.
     pub outbound_bytes: AtomicU64,
-    /// Open subscriptions.
-    pub subscriptions: AtomicU64,
 }
 
 impl Metrics {
