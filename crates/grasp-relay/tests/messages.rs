@@ -197,3 +197,54 @@ async fn a_stop_answers_what_was_submitted_and_says_goodbye() {
     assert_eq!(client.next().await, None);
     relay.relay.finish_submissions().await;
 }
+
+/// Broken in whatever place, a message does no more than be answered.
+#[tokio::test]
+async fn mutilated_messages_never_end_the_connection() {
+    let relay = TestRelay::spawn().await;
+    let mut client = relay.client().await;
+    let event = Person::named("alice")
+        .draft(1)
+        .tag(["t", "x"])
+        .content("\u{1f680} x")
+        .sign();
+    let originals = [
+        format!(r#"["EVENT",{}]"#, event.as_json()),
+        r##"["REQ","s",{"kinds":[1],"#t":["x"],"limit":3},{"ids":["ab"]}]"##.to_owned(),
+        r#"["COUNT","c",{"authors":[],"since":5,"until":7}]"#.to_owned(),
+        r#"["NEG-OPEN","n",{"kinds":[1]},"6100000200"]"#.to_owned(),
+        r#"["NEG-MSG","n","6100000200"]"#.to_owned(),
+        r#"["AUTH",{"id":"x","kind":22242}]"#.to_owned(),
+        r#"["CLOSE","s"]"#.to_owned(),
+    ];
+    let mut random = 1_u64;
+    let mut below = |bound: usize| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(random >> 33).expect("31 bits") % bound
+    };
+    for round in 0..1_500 {
+        let original = &originals[round % originals.len()];
+        let mut characters: Vec<char> = original.chars().collect();
+        for _ in 0..=below(3) {
+            let at = below(characters.len().max(1));
+            match below(4) {
+                0 if characters.len() > 1 => drop(characters.remove(at)),
+                1 => characters.insert(at, ['"', '[', '{', ']', ',', '0', '\\', '\u{0}'][below(8)]),
+                2 => characters.truncate(at.max(1)),
+                _ => characters[at] = ['9', 'f', '-', '}', '\u{2028}', ' '][below(6)],
+            }
+        }
+        client
+            .send_text(&characters.into_iter().collect::<String>())
+            .await;
+        if round % 50 == 0 {
+            assert!(client.is_alive().await, "round {round}");
+        }
+    }
+    client
+        .publish(&Person::named("bob").draft(1).sign())
+        .await
+        .accepted();
+}
