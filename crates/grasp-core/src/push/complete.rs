@@ -50,8 +50,8 @@ impl Push<'_> {
         let after = applied(self.view, &batch, self.cx);
         let desired = refplan::desired(self.repo, &after, self.cx.policy);
         if !self.ends_as_accepted(plan, &desired) {
-            let served = |id: EventId| after.stage(&id) == Some(Stage::Served);
-            let incomplete = now.candidate.is_some_and(|id| !served(id));
+            let waits = |id| matches!(after.stage(&id), Some(Stage::Waiting | Stage::Parked));
+            let incomplete = now.candidate.is_some_and(|id: EventId| waits(id));
             let reason = if incomplete { INCOMPLETE } else { OVERTAKEN };
             return Err(taken_back(plan, &now, reason));
         }

@@ -107,19 +107,6 @@ impl PushPlan {
             .collect()
     }
 
-    /// The tips that accepted commands give to `refs/nostr/`: each must be a commit (PR-6).
-    pub fn proposal_tips(&self, commands: &[Command]) -> Vec<Oid> {
-        let accepted = commands
-            .iter()
-            .zip(&self.verdicts)
-            .filter(|(_, verdict)| verdict.accepts());
-        let proposals = accepted.filter(|(command, _)| command.name.starts_with("refs/nostr/"));
-        proposals
-            .map(|(command, _)| command.new)
-            .filter(|tip| !tip.is_zero())
-            .collect()
-    }
-
     /// Whether all that the push brings is bound to events that are not here yet: then its pack has
     /// the smaller bound of uploads (§16).
     pub fn brings_only_uploads(&self) -> bool {

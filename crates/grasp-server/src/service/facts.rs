@@ -6,7 +6,7 @@ use grasp_core::lifecycle::Stage;
 use grasp_core::name::RepoAddress;
 use grasp_core::oid::Oid;
 use grasp_core::view::{ObjectFacts, RepoView};
-use grasp_git::{Lease, Repositories};
+use grasp_git::{Lease, Objects, Repositories};
 
 /// What was found, and the leases that keep it true until they are dropped.
 #[derive(Debug, Default)]
@@ -37,35 +37,41 @@ pub(super) fn repositories(view: &RepoView) -> BTreeSet<RepoAddress> {
     owners.chain(uploads).chain(placed).collect()
 }
 
-/// The objects that something waiting in the view still needs, with `extra` for what is about to join it.
-fn wanted(view: &RepoView, extra: &BTreeSet<Oid>) -> BTreeSet<Oid> {
-    let waits = |stage: Stage| matches!(stage, Stage::Waiting | Stage::Parked);
-    let states = view
-        .states
-        .values()
-        .flatten()
-        .filter(|entry| waits(entry.stage))
-        .flat_map(|entry| entry.item.oids());
-    let proposals = view
-        .proposals
-        .values()
-        .filter(|entry| waits(entry.stage))
-        .filter_map(|entry| entry.commit);
-    states
-        .chain(proposals)
-        .chain(extra.iter().copied())
-        .collect()
+/// The objects that something still needs.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    /// Of any kind: what branches and tags name.
+    pub(super) objects: BTreeSet<Oid>,
+    /// Only good if it is a commit, or peels to one: the tip of a proposal (PR-6).
+    pub(super) commits: BTreeSet<Oid>,
 }
 
-/// Measures every wanted object in every repository of the view. Blocking.
+impl Wanted {
+    /// Adds what the view's waiting events need.
+    fn waiting_in(mut self, view: &RepoView) -> Self {
+        let waits = |stage: Stage| matches!(stage, Stage::Waiting | Stage::Parked);
+        let states = view.states.values().flatten();
+        let states = states.filter(|entry| waits(entry.stage));
+        self.objects
+            .extend(states.flat_map(|entry| entry.item.oids()));
+        let proposals = view.proposals.values();
+        let proposals = proposals.filter(|entry| waits(entry.stage));
+        self.commits
+            .extend(proposals.filter_map(|entry| entry.commit));
+        self
+    }
+}
+
+/// Measures in every repository of the view what `wanted` names and what waits there. Blocking.
 pub(super) fn measure(
     git: &Repositories,
     view: &RepoView,
-    extra: &BTreeSet<Oid>,
+    wanted: Wanted,
 ) -> Result<Measured, grasp_git::Error> {
-    let wanted: Vec<Oid> = wanted(view, extra).into_iter().collect();
+    let wanted = wanted.waiting_in(view);
+    let oids: Vec<Oid> = wanted.objects.union(&wanted.commits).copied().collect();
     let mut measured = Measured::default();
-    if wanted.is_empty() {
+    if oids.is_empty() {
         return Ok(measured);
     }
     for repository in repositories(view) {
@@ -73,8 +79,11 @@ pub(super) fn measure(
             continue;
         }
         let lease = git.lease(&repository);
-        for oid in complete_in(git, &lease, &repository, &wanted)? {
-            measured.facts.add(repository.clone(), oid);
+        let objects = git.objects(&lease)?;
+        for oid in complete_in(git, &objects, &repository, &oids)? {
+            if wanted.objects.contains(&oid) || objects.peel_to_commit(&oid).is_some() {
+                measured.facts.add(repository.clone(), oid);
+            }
         }
         measured.leases.push(lease);
     }
@@ -83,7 +92,7 @@ pub(super) fn measure(
 
 fn complete_in(
     git: &Repositories,
-    lease: &Lease,
+    objects: &Objects,
     repository: &RepoAddress,
     wanted: &[Oid],
 ) -> Result<BTreeSet<Oid>, grasp_git::Error> {
@@ -94,7 +103,7 @@ fn complete_in(
     let mut complete: BTreeSet<Oid> = applied.into_iter().collect();
     if !unknown.is_empty() {
         let tips: Vec<Oid> = tips.into_iter().collect();
-        complete.extend(git.objects(lease)?.complete(&unknown, &tips));
+        complete.extend(objects.complete(&unknown, &tips));
     }
     Ok(complete)
 }

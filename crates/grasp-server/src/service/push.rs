@@ -16,7 +16,7 @@ use grasp_core::name::RepoAddress;
 use grasp_core::oid::Oid;
 use grasp_core::policy::{Circumstances, Origin};
 use grasp_core::push::{self, Command, KnownEvent, Push, PushPlan, Verdict};
-use grasp_core::refname::RefName;
+use grasp_core::refname::{RefName, RefSpace};
 use grasp_core::view::RepoView;
 use grasp_git::http::receive_pack::{self, Request, Responder};
 use grasp_git::{IngestError, Lease, PackLimits};
@@ -26,7 +26,8 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::io::SyncIoBridge;
 use tracing::{debug, error, info};
 
-use super::{Service, facts, reconcile};
+use super::facts::{self, Measured, Wanted};
+use super::{Service, reconcile};
 
 /// Chunks of the answer that wait for a slow client.
 const ANSWER_QUEUE: usize = 16;
@@ -59,27 +60,22 @@ enum PushError {
     Commit(#[from] CommitError),
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// PR-6.
-    #[error("{0} is no commit, and refs/nostr/ takes nothing else")]
-    NoCommit(Oid),
 }
 
 impl PushError {
     /// What the pusher is told. Our own faults are logged in full and named in general.
     fn words(&self) -> String {
         match self {
-            Self::Ingest(_) | Self::NoCommit(_) if !self.is_ours() => self.to_string(),
-            Self::Commit(CommitError::DiskFull) => "disk space is below the floor".to_owned(),
+            Self::Ingest(error) if !self.is_ours() => error.to_string(),
+            Self::Commit(CommitError::DiskFull) => {
+                "error: disk space is below the floor".to_owned()
+            }
             _ => "the server could not store the push, try again".to_owned(),
         }
     }
 
     fn is_ours(&self) -> bool {
-        match self {
-            Self::Ingest(error) => error.is_ours(),
-            Self::NoCommit(_) => false,
-            Self::Git(_) | Self::Commit(_) | Self::Store(_) => true,
-        }
+        !matches!(self, Self::Ingest(error) if !error.is_ours())
     }
 }
 
@@ -157,6 +153,14 @@ impl Service {
     where
         R: AsyncRead + Send + Unpin + 'static,
     {
+        if self.store.below_disk_floor() {
+            let full = || PushError::Commit(CommitError::DiskFull); // BND-2
+            client
+                .send(ending(&client.responder, &request.commands, &Err(full())))
+                .await;
+            drain(body).await;
+            return Ok(Outcome::Told);
+        }
         let lease = self.git.lease(repository); // step 0: held to the end
         let plan = self.judge(repository, request).await?;
         if !plan.accepts_any() {
@@ -182,7 +186,7 @@ impl Service {
                 .while_waiting(
                     every,
                     "GRASP is receiving objects",
-                    self.take_pack(repository, &lease, &request.commands, &plan, body),
+                    self.take_pack(repository, &lease, &plan, body),
                 )
                 .await?
         } else {
@@ -278,7 +282,6 @@ impl Service {
         &self,
         repository: &RepoAddress,
         lease: &Lease,
-        commands: &[Command],
         plan: &PushPlan,
         body: R,
     ) -> Result<u64, PushError>
@@ -295,7 +298,6 @@ impl Service {
             limits.bytes = limits.bytes.min(self.policy.uploads.bytes); // nothing but uploads (§16)
         }
         let service = self.clone();
-        let uploads = plan.proposal_tips(commands);
         let (repository, lease) = (repository.clone(), lease.clone());
         let mut reader = SyncIoBridge::new(body);
         let interrupt = Interrupt::default();
@@ -318,15 +320,7 @@ impl Service {
                 // GIT-10: the client listens only when it could send everything.
                 let _ = std::io::copy(&mut reader, &mut std::io::sink());
             }
-            let bytes = finished?;
-            let objects = service.git.objects(&lease)?;
-            match uploads
-                .into_iter()
-                .find(|tip| objects.peel_to_commit(tip).is_none())
-            {
-                Some(tip) => Err(PushError::NoCommit(tip)),
-                None => Ok(bytes),
-            }
+            Ok(finished?)
         })
         .await
     }
@@ -349,7 +343,15 @@ impl Service {
         plan: &PushPlan,
         bytes: u64,
     ) -> Result<Outcome, PushError> {
-        let (measured, current) = self.measure_push(repository, request).await?;
+        let Ground {
+            measured,
+            current,
+            misfits,
+        } = self.measure_push(repository, request).await?;
+        let plan = &without_misfits(plan, request, &misfits);
+        if !plan.accepts_any() {
+            return Ok(Outcome::Refused(plan.clone()));
+        }
         let service = self.clone();
         let (at, request, planned) = (repository.clone(), request.clone(), plan.clone());
         let now = self.clock.now();
@@ -393,21 +395,58 @@ impl Service {
         &self,
         repository: &RepoAddress,
         request: &Request,
-    ) -> Result<(facts::Measured, BTreeMap<RefName, Oid>), PushError> {
+    ) -> Result<Ground, PushError> {
         let service = self.clone();
         let (at, commands) = (repository.clone(), request.commands.clone());
         self.blocking(move || {
             let seen = look(&service.store.snapshot()?.view(), &at, &commands)?;
-            let pushed: BTreeSet<Oid> = commands
-                .iter()
-                .map(|command| command.new)
-                .filter(|oid| !oid.is_zero())
-                .collect();
-            let measured = facts::measure(&service.git, &seen.view, &pushed)?;
-            Ok((measured, service.current_refs(&at)?))
+            let mut wanted = Wanted::default();
+            for command in commands.iter().filter(|command| !command.new.is_zero()) {
+                if is_proposal(&command.name) {
+                    wanted.commits.insert(command.new);
+                } else {
+                    wanted.objects.insert(command.new);
+                }
+            }
+            let objects = service.git.objects(&service.git.lease(&at))?;
+            let commits = wanted.commits.iter().copied();
+            Ok(Ground {
+                misfits: commits
+                    .filter(|oid| objects.peel_to_commit(oid).is_none())
+                    .collect(),
+                measured: facts::measure(&service.git, &seen.view, wanted)?,
+                current: service.current_refs(&at)?,
+            })
         })
         .await
     }
+}
+
+/// What the commit of a push stands on.
+struct Ground {
+    measured: Measured,
+    current: BTreeMap<RefName, Oid>,
+    /// Tips of proposals that are no commits (PR-6).
+    misfits: BTreeSet<Oid>,
+}
+
+fn is_proposal(name: &str) -> bool {
+    name.parse::<RefName>()
+        .is_ok_and(|name| name.space() == RefSpace::Proposal)
+}
+
+/// PR-6: a ref below `refs/nostr/` leads to a commit.
+fn without_misfits(plan: &PushPlan, request: &Request, misfits: &BTreeSet<Oid>) -> PushPlan {
+    let mut plan = plan.clone();
+    let misfit = |command: &Command| misfits.contains(&command.new) && is_proposal(&command.name);
+    let any = request.commands.iter().any(misfit);
+    for (verdict, command) in plan.verdicts.iter_mut().zip(&request.commands) {
+        let hit = misfit(command) || (any && request.capabilities.atomic);
+        if hit && verdict.accepts() {
+            *verdict = Verdict::Refuse("the tip of a proposal has to be a commit".to_owned());
+        }
+    }
+    plan
 }
 
 /// Gathers what judging a push needs.

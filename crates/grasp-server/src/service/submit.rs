@@ -18,7 +18,7 @@ use grasp_store::{CommitError, History, StoreError, View};
 use tracing::error;
 
 use super::Service;
-use super::facts::{self, Measured};
+use super::facts::{self, Measured, Wanted};
 
 /// How long `OK` may wait for directories and refs (EV-7).
 const APPLY_WAIT: Duration = Duration::from_secs(10);
@@ -78,12 +78,14 @@ impl Arrival {
     }
 
     /// The objects it needs that no waiting event of the views names yet.
-    fn oids(&self) -> BTreeSet<grasp_core::oid::Oid> {
+    fn wanted(&self) -> Wanted {
+        let mut wanted = Wanted::default();
         match self {
-            Self::State(state) => state.oids(),
-            Self::Proposal(proposal) => proposal.tip().commit().into_iter().collect(),
-            _ => BTreeSet::new(),
+            Self::State(state) => wanted.objects = state.oids(),
+            Self::Proposal(proposal) => wanted.commits.extend(proposal.tip().commit()),
+            Self::Announcement(_) | Self::Deletion(_) | Self::Other(_) => {}
         }
+        wanted
     }
 }
 
@@ -222,7 +224,7 @@ impl Service {
             drop(snapshot);
             let mut measured = Measured::default();
             for view in &views {
-                match facts::measure(&service.git, view, &arrival.oids()) {
+                match facts::measure(&service.git, view, arrival.wanted()) {
                     Ok(found) => measured.merge(found),
                     // What cannot be read counts as absent: the event waits instead of being lost.
                     Err(error) => error!(%error, "objects could not be looked at"),
