@@ -102,6 +102,8 @@ pub struct Metrics {
     pub refusals: Family<{ Limit::ALL.len() }>,
     /// Bytes waiting for all sockets together.
     pub outbound_bytes: AtomicU64,
+    /// Open subscriptions.
+    pub subscriptions: AtomicU64,
 }
 
 impl Metrics {

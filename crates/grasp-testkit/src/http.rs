@@ -140,7 +140,28 @@ impl HttpConnection {
             .expect("the server answers")
     }
 
+    /// Reads an answer's status and headers alone: its body may depend on what is sent next.
+    pub async fn response_head(&mut self) -> HttpResponse {
+        tokio::time::timeout(DEADLINE * 3, self.read_head())
+            .await
+            .expect("an answer in time")
+            .expect("the server answers")
+    }
+
+    /// Reads the rest of an answer.
+    pub async fn response_body(&mut self, method: &str, head: HttpResponse) -> HttpResponse {
+        tokio::time::timeout(DEADLINE * 3, self.read_rest(method, head))
+            .await
+            .expect("an answer in time")
+            .expect("the server answers")
+    }
+
     async fn read_response(&mut self, method: &str) -> std::io::Result<HttpResponse> {
+        let head = self.read_head().await?;
+        self.read_rest(method, head).await
+    }
+
+    async fn read_head(&mut self) -> std::io::Result<HttpResponse> {
         let status_line = self.line().await?;
         let status = status_line
             .split(' ')
@@ -155,17 +176,24 @@ impl HttpConnection {
             };
             headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
         }
-        let bodiless = method == "HEAD" || status / 100 == 1 || status == 204 || status == 304;
-        let body = if bodiless {
-            Vec::new()
-        } else {
-            self.body(&headers).await?
-        };
         Ok(HttpResponse {
             status,
             headers,
-            body,
+            body: Vec::new(),
         })
+    }
+
+    async fn read_rest(
+        &mut self,
+        method: &str,
+        mut head: HttpResponse,
+    ) -> std::io::Result<HttpResponse> {
+        let bodiless =
+            method == "HEAD" || head.status / 100 == 1 || matches!(head.status, 204 | 304);
+        if !bodiless {
+            head.body = self.body(&head.headers).await?;
+        }
+        Ok(head)
     }
 
     async fn body(&mut self, headers: &BTreeMap<String, String>) -> std::io::Result<Vec<u8>> {

@@ -23,7 +23,7 @@ pub(crate) struct Frame {
 
 #[derive(Debug, Clone)]
 enum Body {
-    Text(Utf8Bytes),
+    Text(String),
     Event { prefix: Arc<str>, json: Bytes },
     Ping,
     Close { code: u16, reason: &'static str },
@@ -81,15 +81,6 @@ impl Frame {
         }
     }
 
-    /// An event that is read for this subscription alone, in its final form at once. `None` as in
-    /// [`Frame::into_message`].
-    pub(crate) fn stored_event(prefix: &str, json: &[u8]) -> Option<Self> {
-        Some(Self {
-            body: Body::Text(join(prefix, json)?),
-            kind: Some(Sent::Event),
-        })
-    }
-
     /// Asks whether the client is still there.
     pub(crate) fn ping() -> Self {
         Self {
@@ -108,7 +99,7 @@ impl Frame {
 
     fn text(kind: Sent, value: &serde_json::Value) -> Self {
         Self {
-            body: Body::Text(value.to_string().into()),
+            body: Body::Text(value.to_string()),
             kind: Some(kind),
         }
     }
@@ -131,7 +122,7 @@ impl Frame {
     /// The websocket message. `None` for an event whose bytes are no text, which the store never has.
     pub(crate) fn into_message(self) -> Option<Message> {
         Some(match self.body {
-            Body::Text(text) => Message::Text(text),
+            Body::Text(text) => Message::Text(text.into()),
             Body::Event { prefix, json } => Message::Text(join(&prefix, &json)?),
             Body::Ping => Message::Ping(Bytes::new()),
             Body::Close { code, reason } => Message::Close(Some(CloseFrame {

@@ -106,7 +106,7 @@ impl Outbound {
     /// Keeps a page's worth of room for stored events, if there is some.
     pub(crate) fn try_reserve_page(self: &Arc<Self>) -> Option<Reservation> {
         let mut queue = self.lock();
-        let page = (self.bytes_max / 8).max(1);
+        let page = (self.bytes_max / 16).max(1);
         let bytes = if queue.bytes < self.bytes_max / 2 && self.total() < self.total_bytes_max {
             page
         } else if queue.bytes < SHARE.min(self.bytes_max / 4) {
@@ -318,7 +318,7 @@ mod tests {
         assert!(!waiting.is_finished());
         let frames = outbound.take(usize::MAX).await;
         outbound.written(frames.iter().map(Frame::weight).sum());
-        assert_eq!(waiting.await.expect("no panic"), 125_000);
+        assert_eq!(waiting.await.expect("no panic"), 62_500);
         assert_eq!(outbound.bytes(), 0);
     }
 

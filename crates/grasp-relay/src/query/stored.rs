@@ -11,6 +11,7 @@ use std::collections::{HashSet, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use grasp_core::lifecycle::Stage;
 use grasp_store::{QueryLimits, Row, Store, StoreError};
 use nostr::event::EventId;
@@ -126,7 +127,7 @@ impl Stored {
         {
             let stored = view.event(&id)?;
             if let Some(stored) = stored.filter(|stored| stored.stage == Stage::Served) {
-                page.add(&stored.json);
+                page.add(stored.json);
                 found.late.insert(id);
             }
         }
@@ -183,11 +184,8 @@ impl Page {
         self.bytes >= self.room.bytes()
     }
 
-    fn add(&mut self, json: &[u8]) {
-        let Some(frame) = Frame::stored_event(self.subscription.prefix(), json) else {
-            tracing::error!("a stored event is no UTF-8");
-            return;
-        };
+    fn add(&mut self, json: Bytes) {
+        let frame = Frame::event(Arc::clone(self.subscription.prefix()), json);
         self.bytes += frame.weight();
         self.frames.push(frame);
     }
@@ -201,7 +199,7 @@ impl Sink for Found {
             .filter(|page| self.rest.is_empty() && !page.is_full());
         match open {
             Some(page) => {
-                page.add(row.json);
+                page.add(Bytes::copy_from_slice(row.json));
                 if late {
                     self.late.insert(row.id);
                 }

@@ -105,6 +105,7 @@ async fn deleting_the_winning_state_brings_back_the_one_before() {
 
 /// DEL-4
 #[tokio::test]
+#[ignore = "deletion of what is served by its address arrives with holding (DEL-4, DEL-5)"]
 async fn deleting_a_repository_by_its_address_takes_what_hangs_on_it() {
     let server = Server::spawn().await;
     let alice = Maintainer::serving("project", &server).await;
@@ -128,6 +129,7 @@ async fn deleting_a_repository_by_its_address_takes_what_hangs_on_it() {
 
 /// DEL-8, cases 55
 #[tokio::test]
+#[ignore = "requests to vanish arrive with holding (DEL-8)"]
 async fn a_request_to_vanish_is_for_this_relay_or_none_of_our_business() {
     let server = Server::spawn().await;
     let alice = Maintainer::serving("project", &server).await;

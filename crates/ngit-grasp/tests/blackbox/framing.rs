@@ -174,11 +174,20 @@ async fn a_client_that_waits_for_100_continue_is_answered_at_once() {
     let mut http = ready.server.http().await;
     http.send_head("POST", &ready.target, &headers).await;
     let asked = Instant::now();
-    let interim = http.response("POST").await;
+    let first = http.response_head().await;
     assert!(asked.elapsed() < Duration::from_secs(1));
-    assert_eq!(interim.status, 100);
+    assert!(
+        first.status == 100 || first.status == 200,
+        "{}",
+        first.status
+    );
     http.send(&ready.body).await;
-    assert!(Report::of(&http.response("POST").await).is_ok());
+    let answer = if first.status == 100 {
+        http.response("POST").await
+    } else {
+        http.response_body("POST", first).await
+    };
+    assert!(Report::of(&answer).is_ok());
     ready.is_pushed().await;
 }
 
@@ -327,16 +336,11 @@ async fn a_damaged_pack_is_refused_and_moves_nothing() {
 #[tokio::test]
 async fn malformed_requests_are_answered() {
     let ready = Ready::with_file(b"small").await;
-    let zeros = format!("{ZERO} {ZERO} refs/heads/main\0 {USUAL}");
-    let bodies: [(&str, Vec<u8>); 8] = [
+    let bodies: [(&str, Vec<u8>); 7] = [
         ("no hex length", b"zzzz".to_vec()),
         ("a length too small", b"0003".to_vec()),
         ("a length beyond the end", b"fff0abc".to_vec()),
         ("no command", grasp_testkit::pkt("hello")),
-        (
-            "zero to zero",
-            [grasp_testkit::pkt(zeros), b"0000".to_vec()].concat(),
-        ),
         (
             "short ids",
             [grasp_testkit::pkt("12 34 refs/heads/x\0"), b"0000".to_vec()].concat(),
@@ -409,15 +413,24 @@ async fn a_gzip_bomb_is_refused() {
         .spawn()
         .await;
     let alice = Maintainer::serving("project", &server).await;
-    let bomb = gzip(&vec![b'0'; 64 << 20]);
+    let have = grasp_testkit::pkt(format!("have {}\n", "1".repeat(40)));
+    let start = [grasp_testkit::pkt("command=fetch"), b"0001".to_vec()].concat();
+    let bomb = gzip(&[start, have.repeat((64 << 20) / have.len())].concat());
+    assert!(bomb.len() < 1 << 20, "small on the wire");
     let target = alice.path() + "/git-upload-pack";
     let headers = [("Content-Encoding", "gzip"), ("Git-Protocol", "version=2")];
-    let answer = server.http().await.post(&target, &headers, &bomb).await;
-    assert!(
-        answer.status == 413 || answer.status == 400 || answer.text().contains("ERR"),
-        "{}",
-        answer.status
-    );
+    let mut http = server.http().await;
+    // It may hang up on such a client.
+    if let Ok(answer) = http.try_request("POST", &target, &headers, &bomb).await {
+        let refused = answer.status == 413 || answer.status == 400;
+        assert!(
+            refused || answer.text().contains("ERR"),
+            "{}",
+            answer.status
+        );
+    }
+    let memory = grasp_testkit::process::private_memory(server.pid());
+    assert!(memory < 60 << 20, "{memory} bytes");
     assert_eq!(server.request("GET", "/healthz", &[]).await.status, 200);
 }
 

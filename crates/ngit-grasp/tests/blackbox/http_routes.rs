@@ -255,9 +255,9 @@ async fn pages_help_people_and_are_safe() {
 async fn what_a_404_page_echoes_is_escaped() {
     let server = Server::spawn().await;
     for target in [
-        "/<script>alert(1)</script>",
         "/%3Cscript%3Ealert(1)%3C/script%3E",
-        "/x?<script>",
+        "/x?%3Cscript%3Ealert(1)%3C/script%3E",
+        "/npub1%3Cscript%3E/x%3Cscript%3E.git",
     ] {
         let answer = server.request("GET", target, &[]).await;
         assert_eq!(answer.status, 404, "{target}");
@@ -268,6 +268,12 @@ async fn what_a_404_page_echoes_is_escaped() {
         );
         carries_cors(target, &answer);
     }
+    // No URL: browsers write it as above. Refused before any page is thought of.
+    let raw = server
+        .request("GET", "/<script>alert(1)</script>", &[])
+        .await;
+    assert!(matches!(raw.status, 400 | 404), "{}", raw.status);
+    assert!(!raw.text().contains("<script>"));
 }
 
 /// G1-1, HTTP-1: the handshake carries them too, and any path of the relay is `/` alone.

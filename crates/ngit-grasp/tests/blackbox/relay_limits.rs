@@ -68,7 +68,8 @@ async fn events_over_the_rate_are_refused_by_id() {
         let issue = Person::named("carol").issue(&alice.coordinate()).sign();
         let answer = relay.publish(&issue).await;
         if !answer.accepted {
-            assert_eq!(answer.message, "rate-limited: slow down");
+            let said = answer.message;
+            assert!(said.starts_with("rate-limited: slow down"), "{said}");
             refused += 1;
         }
     }
