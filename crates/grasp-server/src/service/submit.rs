@@ -15,6 +15,7 @@ use grasp_core::state::StateEvent;
 use grasp_core::view::{ObjectFacts, RepoView};
 use grasp_relay::{Answered, Intake, Submitter};
 use grasp_store::{CommitError, History, StoreError, View};
+use nostr::key::PublicKey;
 use tracing::error;
 
 use super::Service;
@@ -115,9 +116,24 @@ fn proposal_views(proposal: &Proposal, view: &View<'_>) -> Result<Vec<RepoView>,
     Ok(views)
 }
 
+/// NIP-70, EV-1: what an author protected comes from nobody else.
+fn protection(event: &Event, authenticated: &[PublicKey]) -> Option<&'static str> {
+    let protected = event.tags.iter().any(|tag| tag.as_slice()[0] == "-");
+    if !protected || authenticated.contains(&event.pubkey) {
+        None
+    } else if authenticated.is_empty() {
+        Some("auth-required: you must auth")
+    } else {
+        Some("blocked: this event may only be published by its author")
+    }
+}
+
 impl Intake for Service {
-    async fn submit(&self, event: Event, _from: Submitter) -> Answered {
-        let (accepted, message) = self.submit(event, Origin::Client).await;
+    async fn submit(&self, event: Event, from: Submitter) -> Answered {
+        let (accepted, message) = match protection(&event, &from.authenticated) {
+            Some(refusal) => (false, refusal.to_owned()),
+            None => self.submit(event, Origin::Client).await,
+        };
         Answered { accepted, message }
     }
 
@@ -269,4 +285,37 @@ fn decide(
             admission::admit_related(event, &known, &related, cx)
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nostr::key::Keys;
+
+    /// Nobody checks the signature here.
+    fn event(author: &Keys, tag: &str) -> Event {
+        let json = serde_json::json!({
+            "id": "0".repeat(64), "pubkey": author.public_key().to_hex(), "created_at": 1, "kind": 1,
+            "tags": [[tag]], "content": "", "sig": "0".repeat(128),
+        });
+        serde_json::from_value(json).expect("the shape of an event")
+    }
+
+    /// EV-1, NIP-70
+    #[test]
+    fn a_protected_event_is_taken_from_its_author_only() {
+        let author = Keys::parse(&"1".repeat(64)).expect("a key");
+        let other = Keys::parse(&"2".repeat(64)).expect("a key").public_key();
+        let protected = event(&author, "-");
+        assert_eq!(protection(&protected, &[author.public_key()]), None);
+        assert_eq!(
+            protection(&protected, &[]),
+            Some("auth-required: you must auth")
+        );
+        assert_eq!(
+            protection(&protected, &[other]),
+            Some("blocked: this event may only be published by its author")
+        );
+        assert_eq!(protection(&event(&author, "t"), &[]), None);
+    }
 }
