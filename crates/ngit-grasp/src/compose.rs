@@ -177,7 +177,7 @@ fn address_limits(config: &Config) -> AddressLimits {
 
 /// N11-1: what is really on, and nothing else.
 fn info(config: &Config, owner: PublicKey) -> Info {
-    let mut supported_nips = vec![1, 9, 11, 34, 40, 45, 62, 70, 77];
+    let mut supported_nips = vec![1, 9, 11, 34, 40, 42, 45, 70, 77];
     if config.public.base_path().is_empty() {
         supported_nips.push(5);
     }
