@@ -1,11 +1,15 @@
 //! Accepts connections and speaks HTTP on them: header timeout, bounded headers, an orderly end.
 
+mod head;
+
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use http::Request;
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -16,9 +20,10 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 use crate::routes::App;
+use head::{Progress, Serving, Watched};
 
-/// A header block is there within this time; also bounds an idle keep-alive connection (HTTP-7).
-const HEADER_TIME: Duration = Duration::from_mins(1);
+/// How long a connection may idle between two requests (HTTP-7); the head itself has less ([`head`]).
+const IDLE_TIME: Duration = Duration::from_mins(1);
 /// Largest header block in bytes (HTTP-7).
 const HEADER_BYTES: usize = 16 * 1024;
 /// Pause after a failed `accept`, so that a lack of file descriptors does not spin.
@@ -64,15 +69,20 @@ async fn serve(app: Arc<App>, stream: TcpStream, peer: SocketAddr, stop: Cancell
     if let Err(failure) = stream.set_nodelay(true) {
         debug!(%peer, %failure, "nodelay could not be set");
     }
+    let progress = Progress::default();
+    let socket = Watched::new(stream, progress.clone());
     let service = service_fn(move |request: Request<Incoming>| {
-        let app = Arc::clone(&app);
-        async move { Ok::<_, std::convert::Infallible>(app.answer(request.map(Body::new), peer).await) }
+        let (app, serving) = (Arc::clone(&app), progress.serving());
+        async move {
+            let response = app.answer(request.map(Body::new), peer).await;
+            Ok::<_, Infallible>(until_out(response, serving))
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIME)
+        .header_read_timeout(IDLE_TIME)
         .max_buf_size(HEADER_BYTES)
-        .serve_connection(TokioIo::new(stream), service)
+        .serve_connection(TokioIo::new(socket), service)
         .with_upgrades();
     tokio::pin!(connection);
     let ended = tokio::select! {
@@ -85,4 +95,18 @@ async fn serve(app: Arc<App>, stream: TcpStream, peer: SocketAddr, stop: Cancell
     if let Err(failure) = ended {
         debug!(%peer, %failure, "a connection ended early");
     }
+}
+
+/// Keeps `serving` until the last byte of the answer is handed over.
+fn until_out(response: Response<Body>, serving: Serving) -> Response<Body> {
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        serving.for_good();
+        return response;
+    }
+    response.map(|body| {
+        Body::new(body.map_frame(move |frame| {
+            let _held = &serving;
+            frame
+        }))
+    })
 }

@@ -1,0 +1,188 @@
+//! Gives a request head ten seconds from its first byte (HTTP-7).
+//!
+//! The HTTP library has one timer for two things: a connection that idles between requests, which may
+//! take long, and a head that comes byte by byte, which may not. The socket knows when bytes come, the
+//! service knows when a head is whole and an answer is out; together they tell the two apart.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep};
+
+/// From the first byte of a head to its last.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+
+/// Where a connection is between requests and answers. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Progress(Arc<Mutex<Step>>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Step {
+    /// Nothing of the next request has come.
+    #[default]
+    Idle,
+    /// Part of a head is here, the rest has to come by then.
+    Head(Instant),
+    /// A request is being served: what comes is its body.
+    Serving,
+}
+
+impl Progress {
+    fn step(&self) -> Step {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, step: Step) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = step;
+    }
+
+    /// A head is whole. Keep the guard until its answer is out.
+    pub(super) fn serving(&self) -> Serving {
+        self.set(Step::Serving);
+        Serving(self.clone())
+    }
+}
+
+/// While it lives, a request is being served.
+#[derive(Debug)]
+pub(super) struct Serving(Progress);
+
+impl Serving {
+    /// The connection speaks another protocol from now on: no head will come.
+    pub(super) fn for_good(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.0.set(Step::Idle);
+    }
+}
+
+/// A socket that fails when a head takes too long.
+#[derive(Debug)]
+pub(super) struct Watched<S> {
+    socket: S,
+    progress: Progress,
+    deadline: Pin<Box<Sleep>>,
+}
+
+impl<S> Watched<S> {
+    /// Watches `socket`.
+    pub(super) fn new(socket: S, progress: Progress) -> Self {
+        Self {
+            socket,
+            progress,
+            deadline: Box::pin(tokio::time::sleep(HEAD_TIME)),
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.socket).poll_read(cx, buffer);
+        let came = buffer.filled().len() > before;
+        match self.progress.step() {
+            Step::Idle if came => {
+                let until = Instant::now() + HEAD_TIME;
+                self.deadline.as_mut().reset(until);
+                self.progress.set(Step::Head(until));
+            }
+            Step::Head(_) if read.is_pending() => {
+                ready!(self.deadline.as_mut().poll(cx));
+                return Poll::Ready(Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "the request head came too slowly",
+                )));
+            }
+            Step::Head(until) if Instant::now() >= until => {
+                return Poll::Ready(Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "the request head came too slowly",
+                )));
+            }
+            Step::Idle | Step::Head(_) | Step::Serving => {}
+        }
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.socket).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.socket).poll_write_vectored(cx, bytes)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_that_dribbles_in_is_cut_after_ten_seconds() {
+        let (mut client, server) = tokio::io::duplex(64);
+        let mut watched = Watched::new(server, Progress::default());
+        client.write_all(b"GET / HT").await.expect("room");
+        let mut read = [0; 64];
+        assert_eq!(watched.read(&mut read).await.expect("bytes"), 8);
+        let began = Instant::now();
+        let failure = watched.read(&mut read).await.expect_err("too slow");
+        assert_eq!(failure.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(began.elapsed().as_secs(), HEAD_TIME.as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_and_an_idle_connection_may_take_longer() {
+        let (mut client, server) = tokio::io::duplex(64);
+        let progress = Progress::default();
+        let mut watched = Watched::new(server, progress.clone());
+        let writer = tokio::spawn(async move {
+            tokio::time::sleep(HEAD_TIME * 3).await; // idle
+            client.write_all(b"head").await.expect("room");
+            tokio::time::sleep(HEAD_TIME * 3).await; // body
+            client.write_all(b"body").await.expect("room");
+        });
+        let mut read = [0; 4];
+        watched.read_exact(&mut read).await.expect("the head");
+        let serving = progress.serving();
+        watched.read_exact(&mut read).await.expect("the body");
+        assert_eq!(&read, b"body");
+        drop(serving);
+        assert_eq!(progress.step(), Step::Idle);
+        writer.await.expect("wrote all");
+    }
+}
