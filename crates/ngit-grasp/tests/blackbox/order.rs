@@ -1,5 +1,5 @@
 //! The order of system calls: whatever a commit refers to is durable before it, and the answer goes
-//! out after it (design §2.4, §6, §13). Ignored by default, since they need `strace` beside git; `.ci/run`
+//! out after it (design §2.4, §6, §13). Behind the feature `strace`, since they need it beside git; `.ci/run`
 //! runs them.
 
 use grasp_testkit::strace::{Call, Trace};
@@ -33,7 +33,6 @@ fn after(calls: &[Call], start: usize, what: &str, found: impl Fn(&Call) -> bool
 
 /// Design §6, steps 4 to 7
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs strace; .ci/run has it"]
 async fn a_push_is_durable_step_by_step_and_reported_last() {
     let server = Server::spawn().await;
     let alice = Maintainer::announcing("project", &server).await;
@@ -82,7 +81,6 @@ async fn a_push_is_durable_step_by_step_and_reported_last() {
 
 /// EV-7: `OK true` waits for the commit; the event is broadcast after it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs strace; .ci/run has it"]
 async fn an_event_is_durable_before_it_is_acknowledged_or_broadcast() {
     let server = Server::spawn().await;
     let alice = Maintainer::serving("project", &server).await;
@@ -110,7 +108,6 @@ async fn an_event_is_durable_before_it_is_acknowledged_or_broadcast() {
 
 /// ST-3, EV-7: a state that is complete is applied before its OK.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs strace; .ci/run has it"]
 async fn a_complete_state_is_applied_before_it_is_acknowledged() {
     let server = Server::spawn().await;
     let alice = Maintainer::serving("project", &server).await;
@@ -133,7 +130,6 @@ async fn a_complete_state_is_applied_before_it_is_acknowledged() {
 
 /// Issue, "Figures": no process and no `git init` for a new repository.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs strace; .ci/run has it"]
 async fn a_new_repository_and_its_first_push_start_no_process() {
     let server = Server::spawn().await;
     let alice = Maintainer::new("project", &server).await;

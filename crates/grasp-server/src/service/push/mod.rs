@@ -4,30 +4,34 @@
 //! bring repositories in line, publish, report. *Invariant:* nothing is visible before the commit, and
 //! after it the push cannot fail.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod client;
+mod ground;
+mod outcome;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use bytes::Bytes;
-use grasp_core::EventId;
 use grasp_core::failpoint;
 use grasp_core::name::RepoAddress;
 use grasp_core::oid::Oid;
 use grasp_core::policy::{Circumstances, Origin};
-use grasp_core::push::{self, Command, KnownEvent, Push, PushPlan, Verdict};
-use grasp_core::refname::{RefName, RefSpace};
-use grasp_core::view::RepoView;
+use grasp_core::push::{Push, PushPlan};
+use grasp_core::refname::RefName;
 use grasp_git::http::receive_pack::{self, Request, Responder};
-use grasp_git::{IngestError, Lease, PackLimits};
-use grasp_store::{CommitError, History, StoreError, View};
+use grasp_git::{Lease, PackLimits};
+use grasp_store::{CommitError, History, StoreError};
 use tokio::io::AsyncRead;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::io::SyncIoBridge;
 use tracing::{debug, error, info};
 
-use super::facts::{self, Measured, Wanted};
+use super::facts::{self, Wanted};
 use super::{Service, reconcile};
+use client::{Client, drain};
+use ground::{Ground, is_proposal, look, without_misfits};
+use outcome::{Outcome, PushError, ending};
 
 /// Chunks of the answer that wait for a slow client.
 const ANSWER_QUEUE: usize = 16;
@@ -41,52 +45,6 @@ pub(crate) struct PushLimits {
     pub(crate) commands: usize,
     /// Those that run at once.
     pub(crate) running: Arc<Semaphore>,
-}
-
-/// What the push is about, as one snapshot or transaction sees it.
-struct Seen {
-    view: RepoView,
-    known: BTreeMap<EventId, KnownEvent>,
-}
-
-/// Why a push ended without a commit.
-#[derive(Debug, thiserror::Error)]
-enum PushError {
-    #[error(transparent)]
-    Ingest(#[from] IngestError),
-    #[error(transparent)]
-    Git(#[from] grasp_git::Error),
-    #[error(transparent)]
-    Commit(#[from] CommitError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl PushError {
-    /// What the pusher is told. Our own faults are logged in full and named in general.
-    fn words(&self) -> String {
-        match self {
-            Self::Ingest(error) if !self.is_ours() => error.to_string(),
-            Self::Commit(CommitError::DiskFull) => {
-                "error: disk space is below the floor".to_owned()
-            }
-            _ => "the server could not store the push, try again".to_owned(),
-        }
-    }
-
-    fn is_ours(&self) -> bool {
-        !matches!(self, Self::Ingest(error) if !error.is_ours())
-    }
-}
-
-/// How a push ended.
-enum Outcome {
-    /// Committed, as far as the plan accepts it.
-    Done(PushPlan),
-    /// Nothing of it is accepted, or no longer.
-    Refused(PushPlan),
-    /// Refused, and the client knows already.
-    Told,
 }
 
 impl Service {
@@ -422,97 +380,6 @@ impl Service {
     }
 }
 
-/// What the commit of a push stands on.
-struct Ground {
-    measured: Measured,
-    current: BTreeMap<RefName, Oid>,
-    /// Tips of proposals that are no commits (PR-6).
-    misfits: BTreeSet<Oid>,
-}
-
-fn is_proposal(name: &str) -> bool {
-    name.parse::<RefName>()
-        .is_ok_and(|name| name.space() == RefSpace::Proposal)
-}
-
-/// PR-6: a ref below `refs/nostr/` leads to a commit.
-fn without_misfits(plan: &PushPlan, request: &Request, misfits: &BTreeSet<Oid>) -> PushPlan {
-    let mut plan = plan.clone();
-    let misfit = |command: &Command| misfits.contains(&command.new) && is_proposal(&command.name);
-    let any = request.commands.iter().any(misfit);
-    for (verdict, command) in plan.verdicts.iter_mut().zip(&request.commands) {
-        let hit = misfit(command) || (any && request.capabilities.atomic);
-        if hit && verdict.accepts() {
-            *verdict = Verdict::Refuse("the tip of a proposal has to be a commit".to_owned());
-        }
-    }
-    plan
-}
-
-/// Gathers what judging a push needs.
-fn look(
-    view: &View<'_>,
-    repository: &RepoAddress,
-    commands: &[Command],
-) -> Result<Seen, StoreError> {
-    let named: Vec<EventId> = push::named_events(commands).into_iter().collect();
-    let known = view.known_events(&named)?;
-    let mut repo = reconcile::view_of(view, repository, History::WithSuperseded)?;
-    if matches!(repository, RepoAddress::Proposals(_)) {
-        // G6-7: what lands here is mirrored to the repositories that the events name.
-        let identifier = repository.identifier();
-        let targets = known.values().flat_map(|event| &event.targets);
-        let owners: Vec<_> = targets
-            .filter(|target| target.identifier == *identifier)
-            .map(|target| target.owner)
-            .collect();
-        if !owners.is_empty() {
-            repo.merge(view.repo_view(identifier, &owners, History::WithSuperseded)?);
-        }
-    }
-    Ok(Seen { view: repo, known })
-}
-
-/// Reads a body to its end and drops it, so that the client takes notice of the answer (GIT-10). The
-/// body is bounded by its pace and by what the route lets through.
-async fn drain(mut body: impl AsyncRead + Unpin) {
-    if let Err(failure) = tokio::io::copy(&mut body, &mut tokio::io::sink()).await {
-        debug!(%failure, "the rest of a refused push did not come");
-    }
-}
-
-/// The last words of an answer.
-fn ending(
-    responder: &Responder,
-    commands: &[Command],
-    outcome: &Result<Outcome, PushError>,
-) -> Bytes {
-    let names = commands.iter().map(|command| command.name.as_str());
-    match outcome {
-        Ok(Outcome::Told) => Bytes::new(),
-        Ok(Outcome::Done(plan)) => {
-            let verdicts = plan.verdicts.iter().map(|verdict| match verdict {
-                Verdict::Accept { .. } => Ok(()),
-                Verdict::Refuse(reason) => Err(reason.as_str()),
-            });
-            responder.report(Ok(()), names.zip(verdicts))
-        }
-        Ok(Outcome::Refused(plan)) => {
-            let refusal = push::refusal(plan, commands);
-            let reasons = plan.verdicts.iter().map(|verdict| match verdict {
-                Verdict::Refuse(reason) => reason.as_str(),
-                Verdict::Accept { .. } => refusal.summary.as_str(),
-            });
-            responder.refuse(&refusal, names.zip(reasons))
-        }
-        Err(failure) => {
-            let words = failure.words();
-            let failed = names.map(|name| (name, Err(words.as_str())));
-            responder.report(Err(&words), failed)
-        }
-    }
-}
-
 /// Stops work on a pack when the push is given up.
 #[derive(Debug, Default)]
 struct Interrupt(Arc<AtomicBool>);
@@ -520,37 +387,5 @@ struct Interrupt(Arc<AtomicBool>);
 impl Drop for Interrupt {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// The reading end of a push: what it negotiated, and where the answer goes.
-struct Client {
-    responder: Responder,
-    answer: mpsc::Sender<Bytes>,
-}
-
-impl Client {
-    /// Sends one piece of the answer. A client that left is told nothing.
-    async fn send(&self, bytes: Bytes) {
-        if !bytes.is_empty() {
-            let _ = self.answer.send(bytes).await;
-        }
-    }
-
-    /// Waits for `work` and shows that it goes on (GIT-7).
-    async fn while_waiting<T>(
-        &self,
-        every: Duration,
-        step: &str,
-        work: impl Future<Output = T>,
-    ) -> T {
-        tokio::pin!(work);
-        let mut beat = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
-        loop {
-            tokio::select! {
-                done = &mut work => return done,
-                _ = beat.tick() => self.send(self.responder.keepalive(step)).await,
-            }
-        }
     }
 }

@@ -1,0 +1,76 @@
+//! What a push is judged by and what its commit stands on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use grasp_core::EventId;
+use grasp_core::name::RepoAddress;
+use grasp_core::oid::Oid;
+use grasp_core::push::{self, Command, KnownEvent, PushPlan, Verdict};
+use grasp_core::refname::{RefName, RefSpace};
+use grasp_core::view::RepoView;
+use grasp_git::http::receive_pack::Request;
+use grasp_store::{History, StoreError, View};
+
+use crate::service::facts::Measured;
+use crate::service::reconcile;
+
+/// What the push is about, as one snapshot or transaction sees it.
+pub(super) struct Seen {
+    pub(super) view: RepoView,
+    pub(super) known: BTreeMap<EventId, KnownEvent>,
+}
+
+/// What the commit of a push stands on.
+pub(super) struct Ground {
+    pub(super) measured: Measured,
+    pub(super) current: BTreeMap<RefName, Oid>,
+    /// Tips of proposals that are no commits (PR-6).
+    pub(super) misfits: BTreeSet<Oid>,
+}
+
+pub(super) fn is_proposal(name: &str) -> bool {
+    name.parse::<RefName>()
+        .is_ok_and(|name| name.space() == RefSpace::Proposal)
+}
+
+/// PR-6: a ref below `refs/nostr/` leads to a commit.
+pub(super) fn without_misfits(
+    plan: &PushPlan,
+    request: &Request,
+    misfits: &BTreeSet<Oid>,
+) -> PushPlan {
+    let mut plan = plan.clone();
+    let misfit = |command: &Command| misfits.contains(&command.new) && is_proposal(&command.name);
+    let any = request.commands.iter().any(misfit);
+    for (verdict, command) in plan.verdicts.iter_mut().zip(&request.commands) {
+        let hit = misfit(command) || (any && request.capabilities.atomic);
+        if hit && verdict.accepts() {
+            *verdict = Verdict::Refuse("the tip of a proposal has to be a commit".to_owned());
+        }
+    }
+    plan
+}
+
+/// Gathers what judging a push needs.
+pub(super) fn look(
+    view: &View<'_>,
+    repository: &RepoAddress,
+    commands: &[Command],
+) -> Result<Seen, StoreError> {
+    let named: Vec<EventId> = push::named_events(commands).into_iter().collect();
+    let known = view.known_events(&named)?;
+    let mut repo = reconcile::view_of(view, repository, History::WithSuperseded)?;
+    if matches!(repository, RepoAddress::Proposals(_)) {
+        // G6-7: what lands here is mirrored to the repositories that the events name.
+        let identifier = repository.identifier();
+        let targets = known.values().flat_map(|event| &event.targets);
+        let owners: Vec<_> = targets
+            .filter(|target| target.identifier == *identifier)
+            .map(|target| target.owner)
+            .collect();
+        if !owners.is_empty() {
+            repo.merge(view.repo_view(identifier, &owners, History::WithSuperseded)?);
+        }
+    }
+    Ok(Seen { view: repo, known })
+}
