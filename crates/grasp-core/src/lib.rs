@@ -9,6 +9,7 @@
 
 pub mod admission;
 pub mod announcement;
+pub mod clock_step;
 pub mod event;
 pub mod failpoint;
 pub mod filter;
