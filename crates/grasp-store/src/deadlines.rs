@@ -1,5 +1,6 @@
 //! When stages and uploads end by themselves: one deadline each, ordered by time.
 
+use grasp_core::clock_step::WaitingDeadline;
 use grasp_core::event::kind;
 use grasp_core::filter::Matchable;
 use grasp_core::lifecycle::{MarkReason, Stage, UploadRecord};
@@ -95,6 +96,26 @@ impl View<'_> {
             .map(|at| Timestamp::from_secs(u64::from_be_bytes(*at))))
     }
 
+    /// The deadlines of everything in purgatory, uploads without an event included: what a jump of the
+    /// clock moves (PUR-16). As many as the bounds of purgatory let wait.
+    pub fn waiting_deadlines(&self) -> Result<Vec<WaitingDeadline>, StoreError> {
+        let mut waiting = Vec::new();
+        for row in self.tables.deadlines.iter(self.reading)? {
+            let (key, _) = row?;
+            let (at, what) = key.split_first_chunk::<8>().ok_or(CORRUPT)?;
+            let deadline = Timestamp::from_secs(u64::from_be_bytes(*at));
+            match what.split_first().ok_or(CORRUPT)? {
+                (&EVENT, key) => waiting.extend(self.waiting_event(key, deadline)?),
+                (&UPLOAD, key) => match self.due_upload(key)? {
+                    Due::Upload(upload) => waiting.push(WaitingDeadline::Upload(upload)),
+                    Due::Event { .. } | Due::Mark { .. } => return Err(CORRUPT),
+                },
+                _ => {}
+            }
+        }
+        Ok(waiting)
+    }
+
     /// For which identifiers git data is owed, each with the milliseconds before which it is not
     /// looked for; at most `max`.
     pub fn hunts(&self, max: usize) -> Result<Vec<(Identifier, u64)>, StoreError> {
@@ -112,6 +133,23 @@ impl View<'_> {
             );
         }
         Ok(hunts)
+    }
+
+    fn waiting_event(
+        &self,
+        key: &[u8],
+        deadline: Timestamp,
+    ) -> Result<Option<WaitingDeadline>, StoreError> {
+        let sequence = read_sequence(key).ok_or(CORRUPT)?;
+        let record = self.record_at(sequence)?.ok_or(CORRUPT)?;
+        if record.stage() != Stage::Waiting {
+            return Ok(None);
+        }
+        Ok(Some(WaitingDeadline::Event {
+            event: record.event_id(),
+            deadline,
+            expiration: record.event()?.expiration(),
+        }))
     }
 
     fn due_event(&self, key: &[u8]) -> Result<Due, StoreError> {
