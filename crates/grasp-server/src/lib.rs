@@ -14,13 +14,16 @@ mod service;
 mod settings;
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
+use axum::body::Body;
 use grasp_git::Repositories;
 use grasp_git::http::{Fetches, UploadConfig};
 use grasp_relay::address::{AddressResolver, Addresses};
 use grasp_relay::{Fanout, Parts, Relay};
 use grasp_store::Store;
+use http::{Request, Response};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -56,7 +59,7 @@ impl Server {
     /// Opens the data and ties everything together. Reads the disk, so call it before anybody waits.
     /// Must be called inside a tokio runtime.
     pub fn open(settings: Settings) -> Result<Self, OpenError> {
-        Self::open_at(settings, Clock::System)
+        Self::open_at(settings, Clock::system())
     }
 
     /// [`Server::open`] under a clock of the caller's.
@@ -126,6 +129,21 @@ impl Server {
             timers: settings.timers,
             stop,
         })
+    }
+
+    /// The way in for events, for whoever runs beside the routes.
+    pub fn service(&self) -> &Service {
+        &self.service
+    }
+
+    /// Answers one request of `peer`, as [`Server::run`] does for those that arrive by its listener.
+    pub async fn answer(&self, request: Request<Body>, peer: SocketAddr) -> Response<Body> {
+        self.app.answer(request, peer).await
+    }
+
+    /// Closes the data of a server that does not [run](Server::run).
+    pub async fn close(self) {
+        self.service.close().await;
     }
 
     /// Serves until `shutdown`: then no new connection is taken, running pushes end, and the store is

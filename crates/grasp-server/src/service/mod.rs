@@ -14,8 +14,9 @@ mod sweep;
 mod verifier;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use grasp_core::clock_step::Tick;
 use grasp_core::name::RepoAddress;
 use grasp_core::policy::Policy;
 use grasp_git::Repositories;
@@ -46,6 +47,8 @@ pub struct Service {
     verifier: verifier::Verifier,
     push_limits: Arc<PushLimits>,
     reconciling: Arc<Semaphore>,
+    /// When the clock was looked at last (PUR-16).
+    last_tick: Arc<Mutex<Tick>>,
 }
 
 impl Service {
@@ -59,10 +62,12 @@ impl Service {
         timers: Timers,
         push_limits: PushLimits,
     ) -> Self {
+        let last_tick = Arc::new(Mutex::new(clock.tick()));
         Self {
             store,
             git,
             policy: Arc::new(policy),
+            last_tick,
             clock,
             fanout,
             timers,
@@ -70,6 +75,21 @@ impl Service {
             push_limits: Arc::new(push_limits),
             reconciling: Arc::new(Semaphore::new(RECONCILING)),
         }
+    }
+
+    /// What is stored, for readers beside the relay. Events enter by [`Service::submit`].
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The repositories, for readers beside the git routes. Refs change by reconciling only.
+    pub fn repositories(&self) -> &Repositories {
+        &self.git
+    }
+
+    /// What the operator decided.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
     }
 
     /// What follows a commit: repositories first, own before others', then the events, so that whoever

@@ -2,8 +2,10 @@
 //! again.
 
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
 use std::time::Duration;
 
+use grasp_core::clock_step::clock_step;
 use grasp_core::event::kind;
 use grasp_core::lifecycle::{Batch, Change, UploadRecord};
 use grasp_core::name::{Coordinate, Identifier, RepoAddress};
@@ -12,7 +14,7 @@ use grasp_core::proposal::Proposal;
 use grasp_core::purgatory;
 use grasp_core::{EventId, PublicKey};
 use grasp_store::{CommitError, Due, History, StoreError, View};
-use tracing::error;
+use tracing::{error, warn};
 
 use super::{Service, reconcile};
 
@@ -30,6 +32,13 @@ impl Service {
         let mut since_sweep = self.timers.sweep;
         loop {
             tick.tick().await;
+            // Often, so that little is admitted between a jump and its notice.
+            if let Err(failure) = self.notice_clock_step().await {
+                error!(
+                    error = &failure as &dyn std::error::Error,
+                    "deadlines could not follow the clock"
+                );
+            }
             self.retry_marked().await;
             since_sweep += tick.period();
             if since_sweep >= self.timers.sweep {
@@ -57,8 +66,35 @@ impl Service {
         .await;
     }
 
+    /// Moves what waits along with the wall clock if that jumped since the last look (PUR-16). After a
+    /// failure the jump is noticed again.
+    pub async fn notice_clock_step(&self) -> Result<(), CommitError> {
+        let tick = self.clock.tick();
+        let before = *self
+            .last_tick
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(step) = clock_step(before, tick) {
+            warn!(
+                seconds = step.secs,
+                "the wall clock jumped: what waits keeps its time"
+            );
+            let shifted = self
+                .store
+                .commit(move |view| Ok((step.shift(view.waiting_deadlines()?), ())))
+                .await?;
+            self.finish(shifted, None).await;
+        }
+        *self
+            .last_tick
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = tick;
+        Ok(())
+    }
+
     /// Lets everything whose deadline has passed by now expire (PUR-*, DEL-12, EV-4). One commit for each
-    /// identifier: what does not succeed holds up nothing else.
+    /// identifier: what does not succeed holds up nothing else. Whoever sweeps notices a jump of the clock
+    /// first ([`Service::notice_clock_step`]).
     pub async fn sweep(&self) -> Result<(), StoreError> {
         let now = self.clock.now();
         let mut skipped = 0;
