@@ -100,7 +100,7 @@ impl Service {
             DesiredRefs::Frozen => (signed_refs(&current), current.head.clone()),
         };
         refs.extend(desired.proposals);
-        let complete = self.hold(repository, view, &current, refs.values().copied().collect())?;
+        let complete = self.hold(repository, view, refs.values().copied().collect())?;
         let wanted = refs.len();
         refs.retain(|_, oid| complete.contains(oid));
         if refs.len() < wanted {
@@ -125,25 +125,19 @@ impl Service {
         &self,
         repository: &RepoAddress,
         view: &RepoView,
-        current: &RefSnapshot,
         wanted: BTreeSet<Oid>,
     ) -> Result<BTreeSet<Oid>, grasp_git::Error> {
-        let shown: BTreeSet<Oid> = current.refs.values().map(|value| value.oid).collect();
+        if wanted.is_empty() {
+            return Ok(wanted);
+        }
         let lease = self.git.lease(repository);
-        let (mut held, unknown): (BTreeSet<Oid>, BTreeSet<Oid>) =
-            wanted.into_iter().partition(|oid| shown.contains(oid));
-        if unknown.is_empty() {
-            return Ok(held);
-        }
         let objects = self.git.objects(&lease)?;
-        let mut missing = Vec::new();
-        for oid in unknown {
-            if objects.contains(&oid) {
-                held.insert(oid);
-            } else {
-                missing.push(oid);
-            }
-        }
+        // What is shown already is looked at too: the disk may have lost it (REF-8).
+        let (mut held, missing): (BTreeSet<Oid>, Vec<Oid>) = {
+            let (held, missing): (Vec<Oid>, Vec<Oid>) =
+                wanted.into_iter().partition(|oid| objects.contains(oid));
+            (held.into_iter().collect(), missing)
+        };
         if missing.is_empty() {
             return Ok(held);
         }
