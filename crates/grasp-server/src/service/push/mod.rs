@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use grasp_core::failpoint;
+use grasp_core::lifecycle::{Batch, Change, Stage};
 use grasp_core::name::RepoAddress;
 use grasp_core::oid::Oid;
 use grasp_core::policy::{Circumstances, Origin};
@@ -134,22 +135,24 @@ impl Service {
             return Ok(Outcome::Told);
         }
         failpoint::pass("push.authorized");
-        self.extend(&plan);
         if matches!(repository, RepoAddress::Proposals(_)) {
             self.ensure_exists(repository).await?;
         }
         let every = self.timers.keepalive;
-        let bytes = if request.brings_pack() {
+        let taking = async {
+            if !request.brings_pack() {
+                return Ok(0);
+            }
             client
                 .while_waiting(
                     every,
                     "GRASP is receiving objects",
                     self.take_pack(repository, &lease, &plan, body),
                 )
-                .await?
-        } else {
-            0
+                .await
         };
+        let ((), taken) = tokio::join!(self.extend(&plan), taking);
+        let bytes = taken?;
         failpoint::pass("push.installed");
         client
             .while_waiting(
@@ -160,20 +163,32 @@ impl Service {
             .await
     }
 
-    /// PUSH-12: what the push completes gets time for it. Not waited for: the lease protects it meanwhile.
-    fn extend(&self, plan: &PushPlan) {
+    /// PUSH-12: what the push completes gets time for it, also if its pack turns out to be of no use. What
+    /// no longer waits has no deadline to be moved.
+    async fn extend(&self, plan: &PushPlan) {
         if plan.extend.is_empty() {
             return;
         }
-        let (store, batch) = (self.store.clone(), plan.extend.clone());
-        tokio::spawn(async move {
-            if let Err(failure) = store.commit(move |_| Ok((batch.clone(), ()))).await {
-                info!(
-                    error = &failure as &dyn std::error::Error,
-                    "a deadline could not be extended"
-                );
+        let extensions = plan.extend.clone();
+        let extended = self.store.commit(move |view| {
+            let mut batch = Batch::new();
+            for change in &extensions {
+                if let Change::Extend { event, .. } = change
+                    && view
+                        .event(event)?
+                        .is_some_and(|stored| stored.stage == Stage::Waiting)
+                {
+                    batch.push(change.clone());
+                }
             }
+            Ok((batch, ()))
         });
+        if let Err(failure) = extended.await {
+            info!(
+                error = &failure as &dyn std::error::Error,
+                "a deadline could not be extended"
+            );
+        }
     }
 
     /// The decision before the pack is read.
