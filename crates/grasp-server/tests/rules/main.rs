@@ -1,0 +1,13 @@
+//! The whole service under a clock that stands still until a test moves it: a real store, real
+//! repositories, real git beside it; no sockets and no waiting. Each test is a rule.
+
+mod announcements;
+mod clock_steps;
+mod deletions;
+mod history;
+mod model;
+mod proposals;
+mod purgatory;
+mod repositories;
+mod states;
+mod world;
