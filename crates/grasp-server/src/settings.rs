@@ -11,7 +11,7 @@ use grasp_relay::nip11;
 use grasp_store::StoreConfig;
 use ipnet::IpNet;
 
-/// Everything [`crate::serve`] needs besides a socket.
+/// Everything a [`crate::Server`] needs besides a socket.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// What decisions depend on.
