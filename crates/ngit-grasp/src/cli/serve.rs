@@ -104,7 +104,7 @@ fn listen(config: &Config, inherited: Option<i32>) -> anyhow::Result<TcpListener
         })?,
         None => TcpListener::bind(config.service.bind_address).with_context(|| {
             format!(
-                "cannot listen on {}; NGIT_BIND_ADDRESS names another address",
+                "cannot listen on {} (NGIT_BIND_ADDRESS)",
                 config.service.bind_address
             )
         })?,
