@@ -31,8 +31,8 @@ pub fn tree(root: u32) -> Vec<u32> {
     tree
 }
 
-/// Private memory of a process and all below it, in bytes: what would come back if they ended.
-/// Pages of mapped files that the kernel can drop at will are clean and not counted.
+/// Private memory of a process and all below it, in bytes: what would come back if they ended. Mapped
+/// files count as far as nobody else maps them.
 pub fn private_memory(root: u32) -> u64 {
     tree(root).into_iter().map(private_memory_of).sum()
 }
@@ -41,7 +41,7 @@ fn private_memory_of(pid: u32) -> u64 {
     let Ok(rollup) = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")) else {
         return 0; // ended meanwhile
     };
-    kib(&rollup, "Private_Dirty:") * 1024
+    (kib(&rollup, "Private_Clean:") + kib(&rollup, "Private_Dirty:")) * 1024
 }
 
 /// Resident memory of a process and all below it, in bytes.

@@ -64,18 +64,24 @@ async fn served_state(
     Some(events.into_iter().next())
 }
 
-/// The refs, or `None` while the server is away or brings the repository in line.
+/// The refs, none if there is no repository yet, or `None` while the server is away or brings the
+/// repository in line.
 async fn refs(server: &Endpoint, owner: &Person, repository: usize) -> Option<Refs> {
     let mut http = HttpConnection::try_connect(&server.authority).await.ok()?;
     let target = info_refs(&path(owner, repository), "git-upload-pack");
     let answer = http.try_request("GET", &target, &[], b"").await.ok()?;
-    if answer.status != 200 {
-        assert_eq!(answer.status, 503, "{}", answer.text());
-        return None;
+    match answer.status {
+        200 => {
+            let (mut refs, _) = advertised(&answer);
+            refs.retain(|name, _| name.starts_with("refs/"));
+            Some(refs)
+        }
+        404 => Some(Refs::new()),
+        status => {
+            assert_eq!(status, 503, "{}", answer.text());
+            None
+        }
     }
-    let (mut refs, _) = advertised(&answer);
-    refs.retain(|name, _| name.starts_with("refs/"));
-    Some(refs)
 }
 
 /// Reads relay, refs, relay; if the relay says the same twice, the refs must be those of it.
