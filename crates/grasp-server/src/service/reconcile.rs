@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use grasp_core::failpoint;
 use grasp_core::name::RepoAddress;
 use grasp_core::oid::Oid;
 use grasp_core::refname::{RefName, RefSpace};
@@ -60,6 +61,7 @@ impl Service {
             repository: repository.clone(),
             source,
         };
+        failpoint::pass("reconcile.begun");
         let lock = self.git.lock(repository);
         // Read after the lock is held: whoever marked it before is in this snapshot, and whoever
         // marks it later keeps the mark, since its version is higher.
@@ -72,6 +74,7 @@ impl Service {
                 repository: repository.clone(),
                 source: Box::new(source),
             })?;
+        failpoint::pass("reconcile.done");
         self.store.clear_dirty(repository, version);
         Ok(())
     }

@@ -7,6 +7,7 @@ use grasp_core::Event;
 use grasp_core::admission::{self, Answer, Decision, Rejection};
 use grasp_core::announcement::Announcement;
 use grasp_core::event::{VerifiedEvent, kind};
+use grasp_core::failpoint;
 use grasp_core::name::Identifier;
 use grasp_core::policy::{Circumstances, Origin};
 use grasp_core::proposal::Proposal;
@@ -187,6 +188,7 @@ impl Service {
             })
             .await?;
         drop(measured.leases);
+        failpoint::pass("event.committed");
         let answer = committed.value.clone();
         if answer == Answer::Ephemeral {
             let json = event.event().as_json();
