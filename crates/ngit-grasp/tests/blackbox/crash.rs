@@ -157,6 +157,8 @@ async fn a_crash_at_any_step_loses_nothing_that_was_acknowledged() {
         "commit.after@3",
         "event.committed",
         "event.committed@2",
+        "repository.built",
+        "repository.renamed",
         "push.authorized",
         "ingest.scanned",
         "ingest.indexed",
@@ -177,15 +179,22 @@ async fn a_crash_at_any_step_loses_nothing_that_was_acknowledged() {
     for step in STEPS {
         let mut server = Server::spawn().await;
         let alice = Maintainer::serving("project", &server).await;
+        let other = Maintainer::named("bob", "other", &server).await;
         let mut acknowledged = Acknowledged::default();
         server.terminate().await;
         if server
             .try_start_again_with("NGIT_FAILPOINT", Some(step))
             .await
         {
-            // A first push that creates, one that moves, and a state that needs none.
-            advance(&alice, "second", &mut acknowledged).await;
-            advance(&alice, "third", &mut acknowledged).await;
+            // A new repository, and pushes to one that is there.
+            let announcement = other.person.announcement("other", &server).sign();
+            let answer = grasp_testkit::relay::try_publish(&server.ws, &announcement).await;
+            if answer.is_some_and(|answer| answer.accepted) {
+                acknowledged.events.push(announcement);
+            }
+            for text in ["second", "third", "fourth"] {
+                advance(&alice, text, &mut acknowledged).await;
+            }
             if !server.has_ended() {
                 never.push(*step);
             }
@@ -193,6 +202,9 @@ async fn a_crash_at_any_step_loses_nothing_that_was_acknowledged() {
         }
         server.start_again_with("NGIT_FAILPOINT", None).await;
         nothing_is_missing(&server, &alice, &acknowledged).await;
+        // The same event again creates what the crash prevented; what is there is not hurt.
+        other.announce().await;
+        assert!(other.remote_refs().await.is_empty());
         advance(&alice, "at last", &mut acknowledged).await;
         let last = acknowledged.pushed.clone();
         assert!(
