@@ -185,3 +185,91 @@ async fn a_client_that_does_not_read_hinders_nobody() {
     };
     assert!(told, "after {events} events");
 }
+
+/// Cases 94: a long answer brings what still exists, each once, while half of it goes away.
+#[tokio::test]
+async fn a_long_query_ends_while_events_are_deleted() {
+    let server = Server::configured()
+        .env("NGIT_RELAY_EVENTS_PER_MINUTE", 1_000_000)
+        .env("NGIT_RELAY_FILTER_LIMIT", 5_000)
+        .spawn()
+        .await;
+    let alice = Maintainer::serving("project", &server).await;
+    let carol = Person::named("carol");
+    let mut relay = server.relay().await;
+    let issues: Vec<_> = (0..600)
+        .map(|_| carol.issue(&alice.coordinate()).sign())
+        .collect();
+    for issue in &issues {
+        relay.send_event(issue).await;
+    }
+    for issue in &issues {
+        relay.answer_to(&issue.id.to_hex()).await.accepted();
+    }
+    let deleted: Vec<_> = issues.iter().step_by(2).collect();
+    let deletion = deleted.iter().fold(carol.draft(5), |draft, issue| {
+        draft.tag(["e", &issue.id.to_hex()])
+    });
+    let deletion = deletion.sign();
+    let mut reader = server.relay().await;
+    let filter = [json!({"kinds": [1621]})];
+    let (during, answer) = tokio::join!(reader.query(&filter), relay.publish(&deletion));
+    answer.accepted();
+    let mut ids: Vec<_> = during.iter().map(|event| event.id).collect();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), during.len(), "each once");
+    assert!(during.len() >= issues.len() - deleted.len());
+    assert_eq!(
+        reader.query(&filter).await.len(),
+        issues.len() - deleted.len()
+    );
+}
+
+/// Cases 74: a claim without content reserves nothing.
+#[tokio::test]
+async fn a_hostile_negentropy_message_is_refused() {
+    let server = Server::spawn().await;
+    let mut relay = server.relay().await;
+    for message in [
+        // Version, then a range whose id list claims 2^40 entries.
+        "6100000202a08080808080",
+        "61",
+        "",
+        "zz",
+        "6",
+        "ff",
+    ] {
+        relay
+            .send_json(&json!(["NEG-OPEN", "n", {"kinds": [1]}, message]))
+            .await;
+        assert!(relay.is_alive().await, "{message}");
+        relay.send_json(&json!(["NEG-CLOSE", "n"])).await;
+    }
+    let memory = grasp_testkit::process::private_memory(server.pid());
+    assert!(memory < 100 << 20, "{memory} bytes");
+}
+
+/// Cases 82, ANN-8: long lists are stored; the rest of them is never used.
+#[tokio::test]
+async fn an_announcement_with_very_many_urls_is_taken() {
+    let server = Server::spawn().await;
+    let alice = Person::named("alice");
+    let many = |scheme: &'static str| {
+        (0..1_000).map(move |n| format!("{scheme}://host-{n}.example.com/x.git"))
+    };
+    let clone = [server.clone_url(&alice.npub(), "x")];
+    let clone = ["clone".to_owned()]
+        .into_iter()
+        .chain(clone)
+        .chain(many("https"));
+    let relays = ["relays".to_owned(), server.ws.clone()];
+    let relays = relays.into_iter().chain(many("wss"));
+    let announcement = alice
+        .draft(30617)
+        .tag(["d", "x"])
+        .tag(clone)
+        .tag(relays)
+        .sign();
+    server.publish(&announcement).await.accepted();
+}
