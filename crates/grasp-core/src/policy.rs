@@ -69,6 +69,8 @@ pub struct UploadLimits {
     pub bytes: u64,
     /// How many one repository may hold.
     pub per_repository: usize,
+    /// How much of the disk all of them may take, in percent.
+    pub disk_percent: u8,
 }
 
 /// Why this service has an announcement.

@@ -113,6 +113,16 @@ pub(crate) fn read(key: &[u8], value: &[u8]) -> Result<UploadRecord, StoreError>
 }
 
 impl View<'_> {
+    /// What all uploads weigh together, in bytes of their packs.
+    pub fn uploads_bytes(&self) -> Result<u64, StoreError> {
+        let mut bytes = 0_u64;
+        for row in self.tables.uploads.iter(self.reading)? {
+            let (key, value) = row?;
+            bytes = bytes.saturating_add(read(key, value)?.bytes);
+        }
+        Ok(bytes)
+    }
+
     /// The commits pushed to `refs/nostr/<event>` while it was unknown, wherever.
     pub fn uploads_of(&self, event: &EventId) -> Result<Vec<UploadRecord>, StoreError> {
         let mut uploads = Vec::new();

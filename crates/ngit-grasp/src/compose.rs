@@ -105,6 +105,7 @@ fn policy(config: &Config, owner: PublicKey) -> Policy {
         uploads: UploadLimits {
             bytes: config.git.git_upload_bytes.0,
             per_repository: config.git.git_upload_per_repository.get(),
+            disk_percent: config.git.git_upload_disk_percent.0,
         },
         push_commands_max: config.git.git_max_commands.get(),
     }

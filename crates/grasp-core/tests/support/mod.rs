@@ -73,6 +73,7 @@ pub fn policy() -> Policy {
         uploads: UploadLimits {
             bytes: 100 << 20,
             per_repository: 50,
+            disk_percent: 5,
         },
         push_commands_max: 20_000,
     }

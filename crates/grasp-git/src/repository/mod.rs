@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use grasp_core::name::RepoAddress;
 
-use crate::error::Error;
+use crate::error::{Attempt as _, Error};
 use crate::ingest::Quarantine;
 use crate::objects::Objects;
 use crate::refs::{self, RefSnapshot};
@@ -108,6 +108,14 @@ impl Repositories {
             _claim: opened.claim,
         };
         Ok(Self(Arc::new(inner)))
+    }
+
+    /// Size of the disk that the repositories lie on, in bytes.
+    pub fn disk_bytes(&self) -> Result<u64, Error> {
+        let disk = rustix::fs::statvfs(self.root())
+            .map_err(std::io::Error::from)
+            .attempt("measure the disk of", self.root())?;
+        Ok(disk.f_blocks.saturating_mul(disk.f_frsize))
     }
 
     /// The folder that everything lies in.

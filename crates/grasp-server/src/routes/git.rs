@@ -125,7 +125,9 @@ impl App {
         let Ok(body) = body::reader(headers, body, self.pack_bytes.saturating_add(16 << 20)) else {
             return status(StatusCode::UNSUPPORTED_MEDIA_TYPE);
         };
-        let mut pieces = self.service.receive_pack(repository, body);
+        let (addresses, uploader) = (self.addresses.clone(), *client);
+        let turn = Box::new(move || addresses.allow(&uploader, Rate::Uploads));
+        let mut pieces = self.service.receive_pack(repository, body, turn);
         let stream = futures_util::stream::poll_fn(move |cx| {
             let _held = &slot;
             pieces.poll_recv(cx)

@@ -144,3 +144,36 @@ async fn the_ref_of_a_deleted_proposal_goes() {
         .is_stored();
     assert_eq!(world.refs(&alice()), Some(main_only(commit(0).await)));
 }
+
+/// PUSH-4, §16: uploads without an event have a share of the disk.
+#[tokio::test]
+async fn uploads_beyond_their_share_of_the_disk_are_refused_by_name() {
+    let world = World::with(|policy| policy.uploads.disk_percent = 0);
+    world.serving(&alice()).await;
+    let proposal = proposing(&bob(), &alice(), commit(1).await);
+    let push = [(&*name(&proposal), commit(1).await)];
+    let told = world.push(&alice(), &push).await.refused();
+    assert!(told.contains("0 % of the disk"), "{told}");
+    assert_eq!(world.refs(&alice()), Some(main_only(commit(0).await)));
+    // A known event is no upload: its commit is taken all the same.
+    world.send(&proposal).await.waits();
+    world.push(&alice(), &push).await.accepted();
+}
+
+/// PUSH-4, §16, NAME-8: one address makes so many uploads in an hour.
+#[tokio::test]
+async fn an_address_makes_a_bounded_number_of_uploads_an_hour() {
+    let mut world = World::new();
+    world.serving(&alice()).await;
+    world.peer = ([8, 8, 8, 8], 1).into();
+    let most = grasp_relay::address::AddressLimits::default().uploads_per_hour;
+    for at in 0..most {
+        let name = format!("refs/nostr/{at:064x}");
+        let pushed = world.push(&alice(), &[(&name, commit(1).await)]).await;
+        pushed.accepted();
+    }
+    let name = format!("refs/nostr/{most:064x}");
+    let one_more = world.push(&alice(), &[(&name, commit(1).await)]).await;
+    let told = one_more.refused();
+    assert!(told.contains("uploads without an event"), "{told}");
+}

@@ -46,6 +46,8 @@ pub(crate) struct World {
     folder: TempDir,
     settings: Settings,
     server: Option<Server>,
+    /// Where requests come from: this machine, unless a test says otherwise.
+    pub(crate) peer: SocketAddr,
 }
 
 /// What a push was told.
@@ -125,6 +127,7 @@ impl World {
             folder,
             settings,
             server: Some(server),
+            peer: ([127, 0, 0, 1], 1).into(),
         }
     }
 
@@ -279,8 +282,7 @@ impl World {
     }
 
     async fn ask(&self, request: Request<Body>) -> (StatusCode, Vec<u8>) {
-        let peer: SocketAddr = ([127, 0, 0, 1], 1).into();
-        let response = self.server().answer(request, peer).await;
+        let response = self.server().answer(request, self.peer).await;
         let status = response.status();
         let body = axum::body::to_bytes(response.into_body(), 1 << 24)
             .await
@@ -554,6 +556,7 @@ fn settings(folder: &TempDir) -> Settings {
             uploads: UploadLimits {
                 bytes: 100 << 20,
                 per_repository: 50,
+                disk_percent: 5,
             },
             push_commands_max: 20_000,
         },

@@ -34,10 +34,10 @@ settings! {
         git_upload_per_repository: NonZero<usize> = "50";
         /// Such uploads of one client address in an hour.
         git_upload_per_hour: NonZero<u32> = "20";
+        /// Part of the disk that all of them may fill.
+        git_upload_disk_percent: Percent = "5";
     }
     later {
-        /// Part of the disk that uploads without an event may fill.
-        git_upload_disk_percent: Percent = "5";
         /// Size of the cache of fetch responses.
         git_cache_bytes: Option<Bytes> = "" ["2 GiB or 10 % of the disk, the smaller"];
     }

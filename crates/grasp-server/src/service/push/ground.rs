@@ -39,13 +39,46 @@ pub(super) fn without_misfits(
     request: &Request,
     misfits: &BTreeSet<Oid>,
 ) -> PushPlan {
+    let reason = "the tip of a proposal has to be a commit";
+    refusing(plan, request, reason, |command, _| {
+        misfits.contains(&command.new) && is_proposal(&command.name)
+    })
+}
+
+/// The plan without its uploads: `reason` says which bound they would break (PUSH-4, §16).
+pub(super) fn without_uploads(plan: &PushPlan, request: &Request, reason: &str) -> PushPlan {
+    refusing(plan, request, reason, |_, verdict| is_upload(verdict))
+}
+
+/// Whether an accepted command brings a commit whose event is not known yet.
+pub(super) fn is_upload(verdict: &Verdict) -> bool {
+    matches!(
+        verdict,
+        Verdict::Accept {
+            installs: Some(_),
+            upload: Some(_)
+        }
+    )
+}
+
+/// Refuses what `hits`, and with it everything else of an atomic push.
+fn refusing(
+    plan: &PushPlan,
+    request: &Request,
+    reason: &str,
+    hits: impl Fn(&Command, &Verdict) -> bool,
+) -> PushPlan {
     let mut plan = plan.clone();
-    let misfit = |command: &Command| misfits.contains(&command.new) && is_proposal(&command.name);
-    let any = request.commands.iter().any(misfit);
-    for (verdict, command) in plan.verdicts.iter_mut().zip(&request.commands) {
-        let hit = misfit(command) || (any && request.capabilities.atomic);
-        if hit && verdict.accepts() {
-            *verdict = Verdict::Refuse("the tip of a proposal has to be a commit".to_owned());
+    let hit: Vec<bool> = request
+        .commands
+        .iter()
+        .zip(&plan.verdicts)
+        .map(|(command, verdict)| hits(command, verdict))
+        .collect();
+    let all = request.capabilities.atomic && hit.contains(&true);
+    for (verdict, hit) in plan.verdicts.iter_mut().zip(hit) {
+        if (hit || all) && verdict.accepts() {
+            *verdict = Verdict::Refuse(reason.to_owned());
         }
     }
     plan

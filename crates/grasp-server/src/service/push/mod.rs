@@ -22,7 +22,8 @@ use grasp_core::push::{Push, PushPlan};
 use grasp_core::refname::RefName;
 use grasp_git::http::receive_pack::{self, Request, Responder};
 use grasp_git::{Lease, PackLimits};
-use grasp_store::{CommitError, History, StoreError};
+use grasp_relay::address::Refused;
+use grasp_store::{CommitError, History, StoreError, View};
 use tokio::io::AsyncRead;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::io::SyncIoBridge;
@@ -31,11 +32,14 @@ use tracing::{debug, error, info};
 use super::facts::{self, Wanted};
 use super::{Service, reconcile};
 use client::{Client, drain};
-use ground::{Ground, is_proposal, look, without_misfits};
+use ground::{Ground, is_proposal, is_upload, look, without_misfits, without_uploads};
 use outcome::{Outcome, PushError, ending};
 
 /// Chunks of the answer that wait for a slow client.
 const ANSWER_QUEUE: usize = 16;
+
+/// Counts one upload without an event against the client's address (§16).
+pub(crate) type UploadTurn = Box<dyn FnOnce() -> Result<(), Refused> + Send>;
 
 /// What bounds pushes on this server.
 #[derive(Debug)]
@@ -55,15 +59,21 @@ impl Service {
         &self,
         repository: RepoAddress,
         body: impl AsyncRead + Send + Unpin + 'static,
+        turn: UploadTurn,
     ) -> mpsc::Receiver<Bytes> {
         let (answer, bytes) = mpsc::channel(ANSWER_QUEUE);
         let service = self.clone();
-        tokio::spawn(async move { service.run_push(repository, body, answer).await });
+        tokio::spawn(async move { service.run_push(repository, body, turn, answer).await });
         bytes
     }
 
-    async fn run_push<R>(&self, repository: RepoAddress, mut body: R, answer: mpsc::Sender<Bytes>)
-    where
+    async fn run_push<R>(
+        &self,
+        repository: RepoAddress,
+        mut body: R,
+        turn: UploadTurn,
+        answer: mpsc::Sender<Bytes>,
+    ) where
         R: AsyncRead + Send + Unpin + 'static,
     {
         let Ok(_running) = Arc::clone(&self.push_limits.running).acquire_owned().await else {
@@ -87,7 +97,9 @@ impl Service {
             responder: Responder::new(request.capabilities.clone()),
             answer,
         };
-        let outcome = self.carry_out(&repository, &request, body, &client).await;
+        let outcome = self
+            .carry_out(&repository, &request, body, turn, &client)
+            .await;
         client
             .send(ending(&client.responder, &request.commands, &outcome))
             .await;
@@ -107,6 +119,7 @@ impl Service {
         repository: &RepoAddress,
         request: &Request,
         body: R,
+        turn: UploadTurn,
         client: &Client,
     ) -> Result<Outcome, PushError>
     where
@@ -121,7 +134,7 @@ impl Service {
             return Ok(Outcome::Told);
         }
         let lease = self.git.lease(repository); // step 0: held to the end
-        let plan = self.judge(repository, request).await?;
+        let plan = self.judge(repository, request, turn).await?;
         if !plan.accepts_any() {
             // GIT-10: said at once, then the body is read to its end and dropped.
             client
@@ -196,6 +209,7 @@ impl Service {
         &self,
         repository: &RepoAddress,
         request: &Request,
+        turn: UploadTurn,
     ) -> Result<PushPlan, PushError> {
         let service = self.clone();
         let (repository, request) = (repository.clone(), request.clone());
@@ -216,9 +230,31 @@ impl Service {
                     origin: Origin::Client,
                 },
             };
-            Ok(push.authorize())
+            let plan = push.authorize();
+            if !plan.verdicts.iter().any(is_upload) {
+                return Ok(plan);
+            }
+            Ok(match service.room_for_upload(&snapshot.view(), turn)? {
+                Ok(()) => plan,
+                Err(reason) => without_uploads(&plan, &request, &reason),
+            })
         })
         .await
+    }
+
+    /// Whether one more upload without an event is taken; else the bound that it would break (§16).
+    fn room_for_upload(
+        &self,
+        view: &View<'_>,
+        turn: UploadTurn,
+    ) -> Result<Result<(), String>, PushError> {
+        let percent = self.policy.uploads.disk_percent;
+        if view.uploads_bytes()? >= self.git.disk_bytes()? / 100 * u64::from(percent) {
+            return Ok(Err(format!(
+                "uploads without an event take {percent} % of the disk, the most they may; publish the event first"
+            )));
+        }
+        Ok(turn().map_err(|refused| format!("rate-limited: {refused}")))
     }
 
     fn current_refs(
