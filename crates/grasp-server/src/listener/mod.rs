@@ -4,12 +4,15 @@ mod head;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
+use bytes::Bytes;
 use http::{Request, Response, StatusCode};
-use http_body_util::BodyExt;
+use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -104,9 +107,36 @@ fn until_out(response: Response<Body>, serving: Serving) -> Response<Body> {
         return response;
     }
     response.map(|body| {
-        Body::new(body.map_frame(move |frame| {
-            let _held = &serving;
-            frame
-        }))
+        Body::new(Held {
+            body,
+            _serving: serving,
+        })
     })
+}
+
+/// A body that holds on to something until it is gone, and is as long as before: short answers keep
+/// their `Content-Length`.
+struct Held {
+    body: Body,
+    _serving: Serving,
+}
+
+impl HttpBody for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
