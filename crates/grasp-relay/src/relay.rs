@@ -1,8 +1,10 @@
 //! The relay as a whole: what its connections share.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
 use axum::extract::ws::{WebSocket, WebSocketUpgrade};
 use grasp_store::Store;
@@ -67,6 +69,8 @@ pub(crate) struct Shared<I> {
 #[derive(Debug)]
 struct Admitted {
     metrics: Arc<Metrics>,
+    ip: IpAddr,
+    since: Instant,
     _place: Option<tokio::sync::OwnedSemaphorePermit>,
     _address: Slot,
 }
@@ -152,8 +156,11 @@ impl<I: Intake> Relay<I> {
         let address = address.map_err(|refused: Refused| format!("rate-limited: {refused}"))?;
         shared.metrics.connections_active.fetch_add(1, Relaxed);
         shared.metrics.connections_total.fetch_add(1, Relaxed);
+        shared.metrics.clients.came(client.ip());
         Ok(Admitted {
             metrics: Arc::clone(&shared.metrics),
+            ip: client.ip(),
+            since: Instant::now(),
             _place: place,
             _address: address,
         })
@@ -163,6 +170,8 @@ impl<I: Intake> Relay<I> {
 impl Drop for Admitted {
     fn drop(&mut self) {
         self.metrics.connections_active.fetch_sub(1, Relaxed);
+        self.metrics.clients.left(self.ip);
+        self.metrics.connection_duration.took(self.since.elapsed());
     }
 }
 

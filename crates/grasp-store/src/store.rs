@@ -21,6 +21,7 @@ use crate::error::{CommitError, OpenError, StoreError};
 use crate::format::Folder;
 use crate::keys::{KeyedHash, read_repository};
 use crate::lmdb::{self, Reading};
+use crate::metrics::Metrics;
 use crate::query::{
     Budget, Cursor, Emit, NegentropyItem, QueryLimits, gather_item, sealed, without_limit,
 };
@@ -155,6 +156,15 @@ impl Store {
     /// Opens the store in `<dir>/ngit-grasp/`, making it if there is none. A folder that is not ours
     /// is refused before anything is written (CLI-4), one in use by another process too (CLI-2).
     pub fn open(dir: &Path, config: StoreConfig) -> Result<Self, OpenError> {
+        Self::open_counted(dir, config, Arc::default())
+    }
+
+    /// [`Store::open`] for one who wants to know how it does.
+    pub fn open_counted(
+        dir: &Path,
+        config: StoreConfig,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self, OpenError> {
         let folder = Folder::take(dir)?;
         let path = folder.path.clone();
         let failed = |source: StoreError| OpenError::Store {
@@ -182,6 +192,7 @@ impl Store {
             group_max: config.group_events_max.max(1),
             version,
             buffer: Vec::new(),
+            metrics,
         };
         let writer = std::thread::Builder::new()
             .name("store writer".into())

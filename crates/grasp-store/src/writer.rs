@@ -7,6 +7,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use grasp_core::event::kind;
 use grasp_core::failpoint;
@@ -21,6 +22,7 @@ use crate::error::{CommitError, StoreError};
 use crate::keys::{KeyedHash, repository_key};
 use crate::lifecycle::{Effects, Writing};
 use crate::lmdb::{Environment, Transaction};
+use crate::metrics::Metrics;
 use crate::store::Committed;
 use crate::tables::Tables;
 use crate::version::CommitVersion;
@@ -145,6 +147,7 @@ pub(crate) struct Writer {
     pub(crate) group_max: usize,
     pub(crate) version: CommitVersion,
     pub(crate) buffer: Vec<u8>,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Writer {
@@ -197,9 +200,13 @@ impl Writer {
         if group.is_empty() && cleared.is_empty() {
             return Ok(());
         }
+        let begun = Instant::now();
         let outcome = self.write_and_sync(&shared, group, &cleared);
         match outcome {
             Ok(outcomes) => {
+                self.metrics.commit_duration.took(begun.elapsed());
+                let members = u32::try_from(group.len()).unwrap_or(u32::MAX);
+                self.metrics.commit_members.observe(members.into());
                 for (member, outcome) in group.iter_mut().zip(outcomes) {
                     answer(&shared, &mut **member, outcome);
                 }

@@ -9,13 +9,13 @@ mod bucket;
 
 use std::time::Duration;
 
-pub(crate) use bucket::TokenBucket;
+use grasp_metrics::labels;
 
-use crate::metrics::labels;
+pub(crate) use bucket::TokenBucket;
 
 labels! {
     /// Which bound said no: the `limit` of `ngit_limit_refusals_total`.
-    Limit {
+    pub Limit {
         /// Connections of all clients.
         Connections = "connections",
         /// Messages a minute on one connection.

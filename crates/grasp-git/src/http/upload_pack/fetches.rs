@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -16,6 +17,7 @@ pub struct Fetches {
     running: Arc<Semaphore>,
     /// One permit for whoever runs or waits.
     admitted: Arc<Semaphore>,
+    refused: AtomicU64,
     tasks: TaskTracker,
     stopping: CancellationToken,
 }
@@ -36,6 +38,7 @@ impl Fetches {
         Self {
             running: Arc::new(Semaphore::new(running)),
             admitted: Arc::new(Semaphore::new(running.saturating_add(queued))),
+            refused: AtomicU64::new(0),
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
         }
@@ -44,6 +47,11 @@ impl Fetches {
     /// How many children run now.
     pub fn running(&self) -> usize {
         self.tasks.len()
+    }
+
+    /// How many requests found the queue full.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Relaxed)
     }
 
     /// Lets no further fetch start, gives those that run `grace` to end, ends the rest, and returns
@@ -59,7 +67,10 @@ impl Fetches {
 
     /// A slot, as soon as one is free; `None` if too many wait already, or none will be given any more.
     pub(super) async fn slot(&self) -> Option<Slot> {
-        let admitted = Arc::clone(&self.admitted).try_acquire_owned().ok()?;
+        let Ok(admitted) = Arc::clone(&self.admitted).try_acquire_owned() else {
+            self.refused.fetch_add(1, Relaxed);
+            return None;
+        };
         let running = Arc::clone(&self.running).acquire_owned().await.ok()?;
         Some(Slot {
             stopping: self.stopping.clone(),
@@ -87,6 +98,7 @@ mod tests {
         let mut second = Box::pin(fetches.slot());
         assert!(poll!(&mut second).is_pending());
         assert!(fetches.slot().await.is_none());
+        assert_eq!(fetches.refused(), 1);
         drop(first);
         assert!(second.await.is_some());
     }
