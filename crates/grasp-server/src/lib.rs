@@ -8,6 +8,7 @@
 
 mod clock;
 mod listener;
+mod metrics;
 pub mod pages;
 mod routes;
 mod service;
@@ -29,12 +30,14 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
+use listener::Answer as _;
+use metrics::Monitoring;
 use routes::Mount;
 use service::PushLimits;
 
 pub use clock::Clock;
 pub use service::Service;
-pub use settings::{GitLimits, Settings, Timers};
+pub use settings::{Build, Exposure, GitLimits, MonitoringSettings, Settings, Timers};
 
 /// Why a server cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +53,8 @@ pub enum OpenError {
 /// A server whose data is open and that is ready to listen.
 pub struct Server {
     app: Arc<routes::App>,
+    monitoring: Arc<Monitoring>,
+    monitoring_listener: Option<TcpListener>,
     service: Service,
     timers: Timers,
     stop: CancellationToken,
@@ -64,11 +69,16 @@ impl Server {
 
     /// [`Server::open`] under a clock of the caller's.
     pub fn open_at(settings: Settings, clock: Clock) -> Result<Self, OpenError> {
-        let store = Store::open(&settings.relay_root, settings.store)?;
+        let store_metrics = Arc::<grasp_store::Metrics>::default();
+        let store = Store::open_counted(
+            &settings.relay_root,
+            settings.store,
+            Arc::clone(&store_metrics),
+        )?;
         let git = Repositories::open(&settings.git_root, settings.git)?;
         let fanout = Arc::new(Fanout::new());
-        let metrics = Arc::new(grasp_relay::Metrics::default());
-        let addresses = Addresses::new(settings.address, Arc::clone(&metrics));
+        let relay_metrics = Arc::new(grasp_relay::Metrics::default());
+        let addresses = Addresses::new(settings.address, Arc::clone(&relay_metrics));
         let push_limits = PushLimits {
             pack: settings.pack.clone(),
             commands: settings.git_limits.commands,
@@ -94,13 +104,21 @@ impl Server {
             settings.timers.clone(),
             push_limits,
         );
+        let monitoring = Monitoring {
+            service: service.clone(),
+            relay: Arc::clone(&relay_metrics),
+            store: store_metrics,
+            fetches: Arc::clone(&fetches),
+            abuse_threshold: settings.monitoring.abuse_threshold,
+            build: settings.monitoring.build,
+        };
         let document = grasp_relay::nip11::document(&settings.info, &settings.relay);
         let relay = Relay::new(Parts {
             store,
             intake: Arc::new(service.clone()),
             fanout,
             addresses: addresses.clone(),
-            metrics,
+            metrics: relay_metrics,
             limits: settings.relay,
             clock: relay_clock,
         });
@@ -122,9 +140,13 @@ impl Server {
             git_limits: settings.git_limits,
             owner_hex,
             stop: stop.clone(),
+            monitoring: (settings.monitoring.exposure == Exposure::Public)
+                .then(|| monitoring.clone()),
         };
         Ok(Self {
             app: Arc::new(app),
+            monitoring: Arc::new(monitoring),
+            monitoring_listener: None,
             service,
             timers: settings.timers,
             stop,
@@ -146,10 +168,22 @@ impl Server {
         self.service.close().await;
     }
 
+    /// Answers `/metrics` on a socket of its own. It is nowhere else then if the settings say
+    /// [`Exposure::Own`].
+    #[must_use]
+    pub fn monitored_on(mut self, listener: TcpListener) -> Self {
+        self.monitoring_listener = Some(listener);
+        self
+    }
+
     /// Serves until `shutdown`: then no new connection is taken, running pushes end, and the store is
     /// closed (CLI-2).
     pub async fn run(self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
         let housekeeping = tokio::spawn(self.service.clone().run_housekeeping());
+        let monitored = self.monitoring_listener.map(|listener| {
+            let (monitoring, stop) = (Arc::clone(&self.monitoring), self.stop.clone());
+            tokio::spawn(listener::run(monitoring, listener, stop, self.timers.stop))
+        });
         let listening = listener::run(
             Arc::clone(&self.app),
             listener,
@@ -164,6 +198,10 @@ impl Server {
                 self.stop.cancel();
                 listening.await;
             }
+        }
+        if let Some(monitored) = monitored {
+            // Its listener ends by `stop`; a scrape that still runs is of no use any more.
+            monitored.abort();
         }
         housekeeping.abort();
         // An aborted task is an expected end here; one that panicked has told so itself.

@@ -38,6 +38,39 @@ pub struct Settings {
     pub info: nip11::Info,
     /// When things happen by themselves.
     pub timers: Timers,
+    /// What monitoring sees.
+    pub monitoring: MonitoringSettings,
+}
+
+/// What monitoring sees, and where (§20).
+#[derive(Debug, Clone, Copy)]
+pub struct MonitoringSettings {
+    /// Where the numbers are.
+    pub exposure: Exposure,
+    /// An address with more open connections than this counts as conspicuous.
+    pub abuse_threshold: usize,
+    /// Which program this is.
+    pub build: Build,
+}
+
+/// Where `/metrics` is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exposure {
+    /// Nowhere.
+    Off,
+    /// Among the public routes.
+    Public,
+    /// Only on a socket of its own, see [`crate::Server::monitored_on`].
+    Own,
+}
+
+/// Which program this is.
+#[derive(Debug, Clone, Copy)]
+pub struct Build {
+    /// Its version.
+    pub version: &'static str,
+    /// The commit it was built from, or `unknown`.
+    pub commit: &'static str,
 }
 
 /// Bounds of clones and pushes on the whole server (§16).
@@ -64,6 +97,19 @@ pub struct Timers {
     pub keepalive: Duration,
     /// How long a stop waits for running pushes (CLI-2).
     pub stop: Duration,
+}
+
+impl Default for MonitoringSettings {
+    fn default() -> Self {
+        Self {
+            exposure: Exposure::Public,
+            abuse_threshold: 10,
+            build: Build {
+                version: env!("CARGO_PKG_VERSION"),
+                commit: "unknown",
+            },
+        }
+    }
 }
 
 impl Default for Timers {

@@ -14,7 +14,7 @@ use grasp_relay::address::AddressLimits;
 use grasp_relay::nip11::Info;
 use grasp_relay::{NegentropyLimits, RelayLimits};
 use grasp_server::pages::Links;
-use grasp_server::{GitLimits, Settings, Timers};
+use grasp_server::{Build, Exposure, GitLimits, MonitoringSettings, Settings, Timers};
 use grasp_store::StoreConfig;
 use nostr::key::PublicKey;
 use tempfile::TempDir;
@@ -77,6 +77,23 @@ pub(crate) fn settings(config: &Config, folders: &Folders, owner: PublicKey) -> 
         timers: Timers {
             sweep: config.purgatory.purgatory_sweep_secs.0,
             ..Timers::default()
+        },
+        monitoring: monitoring(config),
+    }
+}
+
+fn monitoring(config: &Config) -> MonitoringSettings {
+    let metrics = &config.metrics;
+    MonitoringSettings {
+        exposure: match (metrics.metrics_enabled, metrics.metrics_bind_address) {
+            (false, _) => Exposure::Off,
+            (true, None) => Exposure::Public,
+            (true, Some(_)) => Exposure::Own,
+        },
+        abuse_threshold: metrics.metrics_connection_per_ip_abuse_threshold.get(),
+        build: Build {
+            version: env!("CARGO_PKG_VERSION"),
+            commit: option_env!("NGIT_BUILD_COMMIT").unwrap_or("unknown"),
         },
     }
 }

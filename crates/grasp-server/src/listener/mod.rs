@@ -22,7 +22,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
-use crate::routes::App;
 use head::{Progress, Serving, Watched};
 
 /// How long a connection may idle between two requests (HTTP-7); the head itself has less ([`head`]).
@@ -32,9 +31,19 @@ const HEADER_BYTES: usize = 16 * 1024;
 /// Pause after a failed `accept`, so that a lack of file descriptors does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// Whoever answers the requests that a socket brings. What goes wrong is a status or a text in the answer.
+pub(crate) trait Answer: Send + Sync + 'static {
+    /// Answers one request of `peer`.
+    fn answer(
+        &self,
+        request: Request<Body>,
+        peer: SocketAddr,
+    ) -> impl Future<Output = Response<Body>> + Send;
+}
+
 /// Accepts until `stop`; then lets running requests end for at most `patience`.
-pub(crate) async fn run(
-    app: Arc<App>,
+pub(crate) async fn run<A: Answer>(
+    app: Arc<A>,
     listener: TcpListener,
     stop: CancellationToken,
     patience: Duration,
@@ -68,7 +77,12 @@ pub(crate) async fn run(
     }
 }
 
-async fn serve(app: Arc<App>, stream: TcpStream, peer: SocketAddr, stop: CancellationToken) {
+async fn serve<A: Answer>(
+    app: Arc<A>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    stop: CancellationToken,
+) {
     if let Err(failure) = stream.set_nodelay(true) {
         debug!(%peer, %failure, "nodelay could not be set");
     }

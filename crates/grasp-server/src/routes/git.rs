@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::Body;
 use futures_util::StreamExt;
@@ -16,6 +17,7 @@ use http::header::{self, HeaderValue};
 use http::{HeaderMap, Response, StatusCode};
 
 use super::{App, body, plain, status};
+use crate::metrics::{self, Direction};
 use crate::service::RefsError;
 
 /// What a command-line client shows when a repository is late (GIT-13).
@@ -59,6 +61,7 @@ impl App {
         body: Body,
         client: &ClientAddress,
     ) -> Response<Body> {
+        let begun = Instant::now();
         let kind = GitService::UploadPack.result_type();
         if let Err(refused) = self.addresses.allow(client, Rate::Git) {
             return too_many(&refused);
@@ -77,6 +80,8 @@ impl App {
         let Ok(body) = body::reader(headers, body, self.git_limits.request_bytes) else {
             return status(StatusCode::UNSUPPORTED_MEDIA_TYPE);
         };
+        let metrics = &self.service.metrics;
+        let (body, asked) = metrics::Request::fetch(body, Arc::clone(metrics));
         let repo = UploadRepo {
             path: self.service.git.path(repository),
             refs,
@@ -84,8 +89,14 @@ impl App {
         };
         match wire::upload_pack(repo, version(headers), body, &self.upload).await {
             Ok(pieces) => match pieces.into_whole() {
-                Ok(whole) => answer(kind, Body::from(whole)),
-                Err(pieces) => answer(kind, Body::from_stream(pieces.inspect(move |_| _ = &slot))),
+                Ok(whole) => {
+                    metrics.git_bytes.add(Direction::Out, whole.len() as u64);
+                    answer(kind, Body::from(whole))
+                }
+                Err(pieces) => {
+                    let pieces = metrics::Response::new(pieces, Arc::clone(metrics), asked, begun);
+                    answer(kind, Body::from_stream(pieces.inspect(move |_| _ = &slot)))
+                }
             },
             Err(WireError::Body(failure)) => plain(StatusCode::BAD_REQUEST, failure.to_string()),
             Err(failure) => {
@@ -127,11 +138,14 @@ impl App {
         };
         let (addresses, uploader) = (self.addresses.clone(), *client);
         let turn = Box::new(move || addresses.allow(&uploader, Rate::Uploads));
+        let metrics = Arc::clone(&self.service.metrics);
+        let body = metrics::Request::push(body, Arc::clone(&metrics));
         let mut pieces = self.service.receive_pack(repository, body, turn);
         let stream = futures_util::stream::poll_fn(move |cx| {
             let _held = &slot;
             pieces.poll_recv(cx)
-        });
+        })
+        .inspect(move |piece| metrics.git_bytes.add(Direction::Out, piece.len() as u64));
         answer(kind, Body::from_stream(stream.map(Ok::<_, Infallible>)))
     }
 

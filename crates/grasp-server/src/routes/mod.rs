@@ -3,6 +3,7 @@
 mod body;
 mod cors;
 mod git;
+mod monitoring;
 mod relay;
 mod route;
 mod web;
@@ -18,6 +19,8 @@ use grasp_relay::nip11;
 use http::{Method, Request, Response, StatusCode, header};
 use tokio_util::sync::CancellationToken;
 
+use crate::listener::Answer;
+use crate::metrics::Monitoring;
 use crate::pages::Links;
 use crate::service::Service;
 use crate::settings::GitLimits;
@@ -52,11 +55,12 @@ pub(crate) struct App {
     pub(crate) owner_hex: String,
     /// Ends relay connections.
     pub(crate) stop: CancellationToken,
+    /// `/metrics`, if it is among the public routes.
+    pub(crate) monitoring: Option<Monitoring>,
 }
 
-impl App {
-    /// Answers one request. Never fails: what goes wrong is a status or a text in the answer.
-    pub(crate) async fn answer(&self, request: Request<Body>, peer: SocketAddr) -> Response<Body> {
+impl Answer for App {
+    async fn answer(&self, request: Request<Body>, peer: SocketAddr) -> Response<Body> {
         let head = request.method() == Method::HEAD;
         let response = self.dispatch(request, peer).await;
         let response = if head {
@@ -66,7 +70,9 @@ impl App {
         };
         cors::dress(response)
     }
+}
 
+impl App {
     async fn dispatch(&self, request: Request<Body>, peer: SocketAddr) -> Response<Body> {
         let client = self.resolver.resolve(peer.ip(), request.headers());
         let (parts, body) = request.into_parts();
@@ -99,6 +105,10 @@ impl App {
             Route::WellKnown => self.well_known(parts.uri.query()),
             Route::Health => plain(StatusCode::OK, "ok\n"),
             Route::Ready => self.ready(),
+            Route::Metrics => match &self.monitoring {
+                Some(monitoring) => monitoring::page(monitoring).await,
+                None => self.not_found(parts.uri.path(), false),
+            },
             Route::Icon => web::icon(),
             Route::NotFound => self.not_found(parts.uri.path(), false),
         }

@@ -27,6 +27,8 @@ pub(super) enum Route {
     Health,
     /// `/readyz`.
     Ready,
+    /// `/metrics`.
+    Metrics,
     /// `/icon.png`.
     Icon,
     /// `/`.
@@ -80,6 +82,7 @@ impl Mount {
                 .unwrap_or(Route::NotFound),
             ["healthz"] if reads => Route::Health,
             ["readyz"] if reads => Route::Ready,
+            ["metrics"] if reads => Route::Metrics,
             ["icon.png"] if reads => Route::Icon,
             [owner, name, rest @ ..] => {
                 announced(method, owner, name, rest, query).unwrap_or(Route::NotFound)

@@ -15,6 +15,7 @@ mod verifier;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use grasp_core::clock_step::Tick;
 use grasp_core::name::RepoAddress;
@@ -26,6 +27,7 @@ use tokio::sync::Semaphore;
 use tracing::error;
 
 use crate::clock::Clock;
+use crate::metrics::{Kind, Metrics};
 use crate::settings::Timers;
 
 pub(crate) use page::RepositorySeen;
@@ -43,6 +45,7 @@ pub struct Service {
     pub(crate) policy: Arc<Policy>,
     pub(crate) clock: Clock,
     pub(crate) fanout: Arc<Fanout>,
+    pub(crate) metrics: Arc<Metrics>,
     timers: Timers,
     verifier: verifier::Verifier,
     push_limits: Arc<PushLimits>,
@@ -70,6 +73,7 @@ impl Service {
             last_tick,
             clock,
             fanout,
+            metrics: Arc::default(),
             timers,
             verifier: verifier::Verifier::start(),
             push_limits: Arc::new(push_limits),
@@ -100,10 +104,16 @@ impl Service {
             .sort_by_key(|repository| Some(repository) != own);
         // A task of its own: the caller may stop waiting, the work does not stop.
         let service = self.clone();
+        let begun = Instant::now();
         let task = tokio::spawn(async move {
             service.bring_in_line(committed.dirtied).await;
             for event in &committed.served {
                 service.fanout.publish(event);
+                let kind = Kind::of(event.event.kind());
+                service.metrics.events_stored.count(kind);
+            }
+            if !committed.served.is_empty() {
+                service.metrics.fanout_lag.took(begun.elapsed());
             }
         });
         if let Err(failure) = task.await {
@@ -147,7 +157,10 @@ impl Service {
     }
 
     /// Runs work that blocks. A panic in it is carried on here.
-    async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+    pub(crate) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
         match tokio::task::spawn_blocking(work).await {
             Ok(done) => done,
             Err(failure) => std::panic::resume_unwind(failure.into_panic()),

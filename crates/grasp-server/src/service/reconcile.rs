@@ -18,6 +18,7 @@ use tracing::{debug, warn};
 
 use super::Service;
 use super::facts;
+use crate::metrics::Condition;
 
 /// Why a repository could not be brought in line. Its mark stays, and it is tried again.
 #[derive(Debug, thiserror::Error)]
@@ -91,12 +92,16 @@ impl Service {
                 debug!(%repository, "a repository leaves");
                 lock.remove()?;
             }
+            self.metrics
+                .conditions
+                .set(repository, Condition::default());
             return Ok(());
         }
         if !self.git.exists(repository) {
             lock.create()?;
         }
         let current = self.git.refs(repository)?;
+        let frozen = desired.refs == DesiredRefs::Frozen;
         let (mut refs, head) = match desired.refs {
             DesiredRefs::Winner { refs, head, .. } => (refs, head),
             DesiredRefs::Empty => (BTreeMap::new(), grasp_git::refs::default_head()),
@@ -106,9 +111,12 @@ impl Service {
         let complete = self.hold(repository, view, refs.values().copied().collect())?;
         let wanted = refs.len();
         refs.retain(|_, oid| complete.contains(oid));
-        if refs.len() < wanted {
+        let degraded = refs.len() < wanted;
+        if degraded {
             warn!(%repository, missing = wanted - refs.len(), "objects of a served state are gone: repository is degraded");
         }
+        let condition = Condition { frozen, degraded };
+        self.metrics.conditions.set(repository, condition);
         let same = head == current.head
             && refs.len() == current.refs.len()
             && refs.iter().all(|(name, oid)| {

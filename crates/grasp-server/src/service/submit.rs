@@ -21,6 +21,7 @@ use tracing::error;
 
 use super::Service;
 use super::facts::{self, Measured, Wanted};
+use crate::metrics::{Kind, Reason};
 
 /// How long `OK` may wait for directories and refs (EV-7).
 const APPLY_WAIT: Duration = Duration::from_secs(10);
@@ -132,7 +133,12 @@ fn protection(event: &Event, authenticated: &[PublicKey]) -> Option<&'static str
 impl Intake for Service {
     async fn submit(&self, event: Event, from: Submitter) -> Answered {
         let (accepted, message) = match protection(&event, &from.authenticated) {
-            Some(refusal) => (false, refusal.to_owned()),
+            Some(refusal) => {
+                let kind = event.kind.as_u16();
+                self.metrics.events_received.count(Kind::of(kind));
+                self.metrics.refused_event(kind, Reason::Blocked);
+                (false, refusal.to_owned())
+            }
             None => self.submit(event, Origin::Client).await,
         };
         Answered { accepted, message }
@@ -146,20 +152,27 @@ impl Intake for Service {
 impl Service {
     /// Takes one event in and says what the sender is told: whether it is accepted, and the words (§5).
     pub async fn submit(&self, event: Event, origin: Origin) -> (bool, String) {
-        let arrival = match self.verifier.verify(event).await {
+        let kind = event.kind.as_u16();
+        self.metrics.events_received.count(Kind::of(kind));
+        let read = match self.verifier.verify(event).await {
             Err(stopping) => return (false, format!("error: {stopping}")),
-            Ok(Err(invalid)) => return (false, format!("invalid: {invalid}")),
-            Ok(Ok(event)) => match Arrival::read(event) {
-                Ok(arrival) => arrival,
-                Err(rejection) => return (false, rejection.to_string()),
-            },
+            Ok(verdict) => verdict.map_err(Rejection::from).and_then(Arrival::read),
+        };
+        let arrival = match read {
+            Ok(arrival) => arrival,
+            Err(rejection) => {
+                self.metrics.rejected(kind, &rejection);
+                return (false, rejection.to_string());
+            }
         };
         match self.admit(arrival, origin).await {
             Ok((accepted, words)) => (accepted, words),
             Err(CommitError::DiskFull) => {
+                self.metrics.refused_event(kind, Reason::DiskFull);
                 (false, "error: disk space is below the floor".to_owned())
             }
             Err(error) => {
+                self.metrics.refused_event(kind, Reason::Fault);
                 error!(%error, "an event could not be stored");
                 (false, "error: the event could not be stored".to_owned())
             }
@@ -168,6 +181,7 @@ impl Service {
 
     async fn admit(&self, arrival: Arrival, origin: Origin) -> Result<(bool, String), CommitError> {
         if let Some(answer) = self.refused_at_once(&arrival, origin)? {
+            self.metrics.answered(arrival.event().kind(), &answer);
             return Ok((answer.accepted(), answer.to_string()));
         }
         let measured = self.measure_for(&arrival).await?;
@@ -190,6 +204,7 @@ impl Service {
         drop(measured.leases);
         failpoint::pass("event.committed");
         let answer = committed.value.clone();
+        self.metrics.answered(event.kind(), &answer);
         if answer == Answer::Ephemeral {
             let json = event.event().as_json();
             self.fanout.publish_ephemeral(&event, &json.into());

@@ -20,7 +20,7 @@ use grasp_git::{GitConfig, PackLimits};
 use grasp_relay::RelayLimits;
 use grasp_relay::address::AddressLimits;
 use grasp_relay::nip11::Info;
-use grasp_server::{Clock, GitLimits, Server, Service, Settings, Timers};
+use grasp_server::{Clock, GitLimits, MonitoringSettings, Server, Service, Settings, Timers};
 use grasp_store::{History, QueryLimits, StoreConfig};
 use grasp_testkit::{Draft, Endpoint, Event, Person, json};
 use http::{Request, StatusCode};
@@ -588,6 +588,7 @@ fn settings(folder: &TempDir) -> Settings {
             created_at_ahead_max: None,
             auth_required: false,
         },
+        monitoring: MonitoringSettings::default(),
         timers: Timers::default(),
     }
 }

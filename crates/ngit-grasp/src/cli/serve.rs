@@ -1,7 +1,7 @@
 //! `serve`: from the configuration to a running server and its clean end.
 
 use std::io::{self, Write as _};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -56,6 +56,10 @@ pub(crate) fn serve(flags: std::collections::BTreeMap<String, String>) -> Result
         let mut stop = Stop::listen()?;
         let folders = compose::Folders::of(&config).context("cannot prepare the data folders")?;
         let server = Server::open(compose::settings(&config, &folders, owner)).map_err(opening)?;
+        let server = match monitoring_address(&config) {
+            Some(own) => server.monitored_on(listen_for_monitoring(own).await?),
+            None => server,
+        };
         let listener = listen(&config, listener_fd)?;
         let address = listener.local_addr().context("the socket has no address")?;
         let listener = tokio::net::TcpListener::from_std(listener)
@@ -111,6 +115,20 @@ fn listen(config: &Config, inherited: Option<i32>) -> anyhow::Result<TcpListener
     };
     listener.set_nonblocking(true)?;
     Ok(listener)
+}
+
+/// Where `/metrics` is, if it is on and not a public route.
+fn monitoring_address(config: &Config) -> Option<SocketAddr> {
+    let metrics = &config.metrics;
+    metrics
+        .metrics_bind_address
+        .filter(|_| metrics.metrics_enabled)
+}
+
+async fn listen_for_monitoring(own: SocketAddr) -> anyhow::Result<tokio::net::TcpListener> {
+    tokio::net::TcpListener::bind(own).await.with_context(|| {
+        format!("cannot listen on {own}; NGIT_METRICS_BIND_ADDRESS names another address")
+    })
 }
 
 /// A copy of a descriptor that the parent process left open. The kernel hands it over like another process's

@@ -20,8 +20,8 @@ mod value;
 use grasp_core::service::ServiceAddress;
 
 pub(crate) use git::{Git, Hunt, Purgatory};
-pub(crate) use network::Sync;
-use network::{Curation, Metrics, Private};
+use network::{Curation, Private};
+pub(crate) use network::{Metrics, Sync};
 pub(crate) use relay::{Address, Relay};
 pub(crate) use service::{Service, Storage};
 use setting::{Section, Setting};
@@ -49,6 +49,8 @@ pub(crate) struct Config {
     pub(crate) hunt: Hunt,
     /// Other servers.
     pub(crate) sync: Sync,
+    /// Monitoring.
+    pub(crate) metrics: Metrics,
 }
 
 /// Variables that are ours, but no settings: a secret without a flag, and what test harnesses pass.
@@ -118,7 +120,8 @@ impl Config {
         let purgatory = Purgatory::read(&mut reader);
         let hunt = Hunt::read(&mut reader);
         let sync = Sync::read(&mut reader);
-        let _checked_only = (Curation::read(&mut reader), Metrics::read(&mut reader));
+        let _checked_only = Curation::read(&mut reader);
+        let metrics = Metrics::read(&mut reader);
         if let Some(private) = Private::read(&mut reader) {
             check_privacy(&private, &mut reader);
         }
@@ -135,6 +138,7 @@ impl Config {
                 purgatory: purgatory?,
                 hunt: hunt?,
                 sync: sync?,
+                metrics: metrics?,
             })
         })();
         match config {

@@ -81,14 +81,15 @@ settings! {
 
 settings! {
     /// What monitoring sees.
-    Metrics "Metrics" {}
-    later {
+    Metrics "Metrics" {
         /// Serves `/metrics`.
         metrics_enabled: bool = "true";
-        /// Own address for `/metrics` and the operator's routes.
+        /// Own address for `/metrics`; it is no public route then.
         metrics_bind_address: Option<SocketAddr> = "" ["none; private service: `127.0.0.1:7335`"];
-        /// Connections of one address that count as abuse in the gauge.
+        /// An address with more connections than this counts as abuse in the gauge.
         metrics_connection_per_ip_abuse_threshold: NonZero<usize> = "10";
+    }
+    later {
         /// Repositories with a series of their own.
         metrics_top_n_repos: NonZero<usize> = "10";
         /// Relays with a series of their own.

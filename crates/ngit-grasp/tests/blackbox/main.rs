@@ -18,6 +18,7 @@ mod framing;
 mod http_routes;
 mod large;
 mod maintainers;
+mod metrics;
 #[cfg(feature = "strace")]
 mod order;
 mod proposals;

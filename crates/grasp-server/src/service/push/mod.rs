@@ -11,6 +11,7 @@ mod outcome;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use grasp_core::failpoint;
@@ -20,7 +21,7 @@ use grasp_core::oid::Oid;
 use grasp_core::policy::{Circumstances, Origin};
 use grasp_core::push::{Push, PushPlan};
 use grasp_core::refname::RefName;
-use grasp_git::http::receive_pack::{self, Request, Responder};
+use grasp_git::http::receive_pack::{self, Request, RequestFault, Responder};
 use grasp_git::{Lease, PackLimits};
 use grasp_relay::address::Refused;
 use grasp_store::{CommitError, History, StoreError, View};
@@ -31,6 +32,7 @@ use tracing::{debug, error, info};
 
 use super::facts::{self, Wanted};
 use super::{Service, reconcile};
+use crate::metrics::{Authorization, Bound, Operation, Status};
 use client::{Client, drain};
 use ground::{Ground, is_proposal, is_upload, look, without_misfits, without_uploads};
 use outcome::{Outcome, PushError, ending};
@@ -79,10 +81,16 @@ impl Service {
         let Ok(_running) = Arc::clone(&self.push_limits.running).acquire_owned().await else {
             return;
         };
+        let begun = Instant::now();
         let request = match receive_pack::read_request(&mut body, self.push_limits.commands).await {
             Ok(Some(request)) => request,
             Ok(None) => return, // HTTP-6: a probe
             Err(malformed) => {
+                if matches!(malformed.fault, RequestFault::TooMany { .. }) {
+                    self.metrics.refusals.count(Bound::PushCommands);
+                }
+                let took = begun.elapsed();
+                self.metrics.git_ended(Operation::Push, Status::Error, took);
                 if !malformed.fault.is_io() {
                     let responder = Responder::new(malformed.capabilities);
                     let _ = answer
@@ -103,6 +111,7 @@ impl Service {
         client
             .send(ending(&client.responder, &request.commands, &outcome))
             .await;
+        self.count(&outcome, begun.elapsed());
         if let Err(failure) = &outcome {
             let cause: &dyn std::error::Error = failure;
             if failure.is_ours() {
@@ -112,6 +121,25 @@ impl Service {
             }
         }
         failpoint::pass("push.reported");
+    }
+
+    fn count(&self, outcome: &Result<Outcome, PushError>, took: Duration) {
+        let status = match outcome {
+            Ok(Outcome::Done(_)) => Status::Success,
+            Ok(Outcome::Refused(_) | Outcome::Told) | Err(_) => Status::Error,
+        };
+        self.metrics.git_ended(Operation::Push, status, took);
+        match outcome {
+            Ok(Outcome::Refused(_)) => {
+                let overtaken = Authorization::Overtaken;
+                self.metrics.push_authorization.count(overtaken);
+            }
+            Err(PushError::Ingest(error)) => self.metrics.refused_pack(error),
+            Err(PushError::Commit(CommitError::DiskFull)) => {
+                self.metrics.refusals.count(Bound::DiskFloor);
+            }
+            Ok(Outcome::Done(_) | Outcome::Told) | Err(_) => {}
+        }
     }
 
     async fn carry_out<R>(
@@ -126,6 +154,7 @@ impl Service {
         R: AsyncRead + Send + Unpin + 'static,
     {
         if self.store.below_disk_floor() {
+            self.metrics.refusals.count(Bound::DiskFloor);
             let full = || PushError::Commit(CommitError::DiskFull); // BND-2
             client
                 .send(ending(&client.responder, &request.commands, &Err(full())))
@@ -134,7 +163,14 @@ impl Service {
             return Ok(Outcome::Told);
         }
         let lease = self.git.lease(repository); // step 0: held to the end
-        let plan = self.judge(repository, request, turn).await?;
+        let judged = self.judge(repository, request, turn).await;
+        let verdict = match &judged {
+            Ok(plan) if plan.accepts_any() => Authorization::Allowed,
+            Ok(_) => Authorization::Denied,
+            Err(_) => Authorization::Error,
+        };
+        self.metrics.push_authorization.count(verdict);
+        let plan = judged?;
         if !plan.accepts_any() {
             // GIT-10: said at once, then the body is read to its end and dropped.
             client
@@ -250,6 +286,7 @@ impl Service {
     ) -> Result<Result<(), String>, PushError> {
         let percent = self.policy.uploads.disk_percent;
         if view.uploads_bytes()? >= self.git.disk_bytes()? / 100 * u64::from(percent) {
+            self.metrics.refusals.count(Bound::UploadsDisk);
             return Ok(Err(format!(
                 "uploads without an event take {percent} % of the disk, the most they may; publish the event first"
             )));
