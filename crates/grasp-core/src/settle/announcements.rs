@@ -34,13 +34,14 @@ pub(super) fn release(
     !ready.is_empty()
 }
 
-/// A state may have outlived its last repository: the data must be somewhere now.
+/// A state may have outlived its last repository: the data must be somewhere now. Whose repository that
+/// is does not matter, reconcile takes it from any relative.
 fn has_data(state: &StateEvent, view: &RepoView, groups: &Groups, facts: &ObjectFacts) -> bool {
+    let shows = |owner| groups.serves(view, owner);
+    let holds =
+        |owner: &PublicKey| facts.holds_all(&view.repository(*owner), state.refs().values());
     !state.is_empty()
-        && groups.authorising(&state.author()).any(|other| {
-            groups.serves(view, other)
-                || facts.holds_all(&view.repository(*other), state.refs().values())
-        })
+        && (groups.authorising(&state.author()).any(shows) || view.announcements.keys().any(holds))
 }
 
 /// ANN-6: serves those that tell who is a maintainer of something served, and parks those that do not

@@ -44,14 +44,19 @@ pub(super) struct Wanted {
     pub(super) objects: BTreeSet<Oid>,
     /// Only good if it is a commit, or peels to one: the tip of a proposal (PR-6).
     pub(super) commits: BTreeSet<Oid>,
+    /// An announcement arrives, and what served states name may release it (MNT-9).
+    pub(super) announced: bool,
 }
 
 impl Wanted {
     /// Adds what the view's waiting events need.
     fn waiting_in(mut self, view: &RepoView) -> Self {
         let waits = |stage: Stage| matches!(stage, Stage::Waiting | Stage::Parked);
+        let mut announcements = view.announcements.values().flatten();
+        let announced = self.announced || announcements.any(|entry| waits(entry.stage));
+        let names = |stage| waits(stage) || (announced && stage == Stage::Served);
         let states = view.states.values().flatten();
-        let states = states.filter(|entry| waits(entry.stage));
+        let states = states.filter(|entry| names(entry.stage));
         self.objects
             .extend(states.flat_map(|entry| entry.item.oids()));
         let proposals = view.proposals.values();

@@ -86,7 +86,8 @@ impl Arrival {
         match self {
             Self::State(state) => wanted.objects = state.oids(),
             Self::Proposal(proposal) => wanted.commits.extend(proposal.tip().commit()),
-            Self::Announcement(_) | Self::Deletion(_) | Self::Other(_) => {}
+            Self::Announcement(_) => wanted.announced = true,
+            Self::Deletion(_) | Self::Other(_) => {}
         }
         wanted
     }

@@ -284,6 +284,22 @@ async fn a_removal_needs_no_push() {
     assert_eq!(world.refs(&bob()), Some(main_only(commit(2).await)));
 }
 
+/// MNT-9, AFTER-2: what a served state names may lie in another's repository.
+#[tokio::test]
+async fn an_announcement_is_released_by_a_state_whose_objects_a_relative_holds() {
+    let world = World::new();
+    let (_, state) = world.serving(&alice()).await;
+    // Alice follows bob, who names no lead: no set answers for her own repository (MNT-6).
+    let following = announcing(&alice()).tag(["M", &bob().hex()]).sign();
+    world.send(&following).await.waits();
+    let theirs = listing(&bob(), &[&alice()]).sign();
+    world.send(&theirs).await.is_stored();
+    assert!(world.serves(&theirs) && world.serves(&state));
+    for owner in [alice(), bob()] {
+        assert_eq!(world.refs(&owner), Some(main_only(commit(0).await)));
+    }
+}
+
 /// MNT-9: a state that waits for authority is looked at again.
 #[tokio::test]
 async fn an_acceptance_wakes_the_states_that_waited_for_it() {
