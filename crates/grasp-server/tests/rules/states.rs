@@ -173,6 +173,25 @@ async fn a_state_that_loses_to_another_maintainer_waits_but_authorises_nothing()
     assert_eq!(world.stage(&losing), Some(Stage::Waiting));
 }
 
+/// PUSH-13, REF-1: what a push brought by the way decides too, and is not left behind.
+#[tokio::test]
+async fn a_push_that_completes_a_state_that_beats_its_own_is_refused_and_releases_both() {
+    let world = World::new();
+    world.serving_together(&alice(), &bob()).await;
+    let pushed = main_at(&alice(), commit(2).await);
+    let newer = main_at(&bob(), commit(1).await);
+    world.send(&pushed).await.waits();
+    world.send(&newer).await.waits();
+    world
+        .push(&alice(), &[("refs/heads/main", commit(2).await)])
+        .await
+        .refused();
+    assert!(world.serves(&pushed) && world.serves(&newer));
+    for owner in [alice(), bob()] {
+        assert_eq!(world.refs(&owner), Some(main_only(commit(1).await)));
+    }
+}
+
 /// ST-1
 #[tokio::test]
 async fn a_state_older_than_the_author_s_served_one_is_not_kept() {

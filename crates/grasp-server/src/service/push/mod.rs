@@ -21,6 +21,7 @@ use grasp_core::oid::Oid;
 use grasp_core::policy::{Circumstances, Origin};
 use grasp_core::push::{Push, PushPlan};
 use grasp_core::refname::RefName;
+use grasp_core::settle::settle;
 use grasp_git::http::receive_pack::{self, Request, RequestFault, Responder};
 use grasp_git::{Lease, PackLimits};
 use grasp_relay::address::Refused;
@@ -421,19 +422,20 @@ impl Service {
                 };
                 Ok(match push.complete(&planned, &facts, bytes) {
                     Ok(batch) => (batch, None),
-                    Err(overtaken) => (Vec::new(), Some(overtaken)),
+                    // The objects came all the same: what they complete is not left behind (REF-1), unless
+                    // the client wanted all or nothing (AFTER-1).
+                    Err(overtaken) if push.atomic => (Batch::new(), Some(overtaken)),
+                    Err(overtaken) => (settle(push.view, &facts, push.cx), Some(overtaken)),
                 })
             })
             .await?;
         drop(measured.leases);
-        if let Some(overtaken) = committed.value.take() {
-            return Ok(Outcome::Refused(overtaken));
-        }
+        let overtaken = committed.value.take();
         failpoint::pass("push.committed");
         debug!(%repository, version = ?committed.version, "a push is committed");
         self.finish(committed, Some(repository)).await;
         failpoint::pass("push.reconciled");
-        Ok(Outcome::Done(plan.clone()))
+        Ok(overtaken.map_or_else(|| Outcome::Done(plan.clone()), Outcome::Refused))
     }
 
     /// What is complete where, now that the pack is in place.
