@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use grasp_core::lifecycle::Stage;
 use grasp_core::oid::Oid;
 use grasp_core::policy::{Circumstances, Origin};
+use grasp_core::refname::RefName;
 use grasp_core::refplan::{self, DesiredRefs};
 use grasp_core::settle;
 use grasp_core::view::{ObjectFacts, RepoView};
@@ -17,7 +18,8 @@ use crate::world::{REPO, World, address, announcing, git, maintained};
 
 const PEOPLE: [&str; 3] = ["alice", "bob", "carol"];
 const STEPS_MAX: usize = 14;
-const CASES: u32 = 20;
+/// How many lives are lived; `GRASP_TEST_LIVES` asks for more.
+const LIVES: u32 = 20;
 
 /// Something that happens to the project.
 #[derive(Debug, Clone)]
@@ -35,6 +37,12 @@ enum Step {
         main: Option<usize>,
         dev: Option<usize>,
         age: u64,
+    },
+    /// Somebody signs a state of `main` alone and pushes it to somebody's repository.
+    Advance {
+        who: usize,
+        to: usize,
+        at: usize,
     },
     /// Somebody pushes what the newest state of an author says.
     PushState {
@@ -59,15 +67,15 @@ enum Step {
         to: usize,
         at: usize,
     },
-    /// The author of an event takes it back.
+    /// The author of one of the last events takes it back.
     Delete {
-        which: usize,
+        back: usize,
     },
     DeleteScope {
         who: usize,
     },
     SendAgain {
-        which: usize,
+        back: usize,
         synced: bool,
     },
     Pass {
@@ -76,29 +84,57 @@ enum Step {
     Restart,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    prop::collection::vec(step(), 1..=STEPS_MAX)
+/// A life begins with repositories that are served, or nothing much would ever happen in it.
+fn life() -> impl Strategy<Value = Vec<Step>> {
+    let together = |size: usize| {
+        let everybody = (1 << size) - 1;
+        let announced = (0..size).map(move |who| Step::Announce {
+            who,
+            lists: everybody,
+            lead: None,
+            here: true,
+        });
+        announced
+            .chain([Step::Advance {
+                who: 0,
+                to: 0,
+                at: 0,
+            }])
+            .collect::<Vec<Step>>()
+    };
+    let beginnings = [Vec::new(), together(1), together(2), together(3)];
+    let steps = prop::collection::vec(step(), 1..=STEPS_MAX);
+    (prop::sample::select(beginnings.to_vec()), steps)
+        .prop_map(|(beginning, steps)| [beginning, steps].concat())
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let who = 0..PEOPLE.len();
     let at = 0..COMMITS_MAX;
-    let maybe = |at: std::ops::Range<usize>| prop::option::weighted(0.4, at);
-    let times = [60, 1000, 1799, 1800, 86_400, 30 * 86_400];
+    let lists = prop_oneof![2 => Just(7_u8), 2 => 0..8_u8];
+    let lead = prop::option::weighted(0.15, who.clone());
+    let here = prop::bool::weighted(0.9);
+    let main = prop::option::weighted(0.9, at.clone());
+    let dev = prop::option::weighted(0.4, at.clone());
+    let times = [60, 1000, 1799, 1800, 1800, 86_400, 30 * 86_400];
     prop_oneof![
-        4 => (who.clone(), 0..8u8, prop::option::weighted(0.15, who.clone()), prop::bool::weighted(0.9))
+        5 => (who.clone(), lists, lead, here)
             .prop_map(|(who, lists, lead, here)| Step::Announce { who, lists, lead, here }),
-        4 => (who.clone(), prop::option::weighted(0.9, at.clone()), maybe(at.clone()), 0..4u64)
+        4 => (who.clone(), main, dev, 0..4_u64)
             .prop_map(|(who, main, dev, age)| Step::State { who, main, dev, age }),
+        6 => (who.clone(), who.clone(), at.clone())
+            .prop_map(|(who, to, at)| Step::Advance { who, to, at }),
         5 => (who.clone(), who.clone()).prop_map(|(to, of)| Step::PushState { to, of }),
         1 => (who.clone(), at.clone()).prop_map(|(to, at)| Step::PushMain { to, at }),
-        2 => (who.clone(), at.clone()).prop_map(|(to, at)| Step::Propose { to, at }),
-        2 => (who.clone(), any::<bool>()).prop_map(|(to, right)| Step::PushProposal { to, right }),
+        3 => (who.clone(), at.clone()).prop_map(|(to, at)| Step::Propose { to, at }),
+        3 => (who.clone(), prop::bool::weighted(0.8))
+            .prop_map(|(to, right)| Step::PushProposal { to, right }),
         1 => (who.clone(), at).prop_map(|(to, at)| Step::Upload { to, at }),
-        2 => any::<usize>().prop_map(|which| Step::Delete { which }),
+        2 => any::<usize>().prop_map(|back| Step::Delete { back: back % 8 }),
         1 => who.prop_map(|who| Step::DeleteScope { who }),
-        1 => (any::<usize>(), any::<bool>()).prop_map(|(which, synced)| Step::SendAgain { which, synced }),
-        3 => prop::sample::select(times.to_vec()).prop_map(|secs| Step::Pass { secs }),
+        1 => (any::<usize>(), any::<bool>())
+            .prop_map(|(back, synced)| Step::SendAgain { back: back % 12, synced }),
+        2 => prop::sample::select(times.to_vec()).prop_map(|secs| Step::Pass { secs }),
         1 => Just(Step::Restart),
     ]
 }
@@ -155,6 +191,13 @@ impl Life {
                 let event = draft.at(self.seconds - age).sign();
                 self.send(event).await;
             }
+            Step::Advance { who, to, at } => {
+                let owner = &self.people[*who];
+                let refs = [("refs/heads/main", &commit(*at).await.oid)];
+                let state = owner.state(REPO, refs).at(self.seconds).sign();
+                self.send(state).await;
+                self.push_state(*to, *who).await;
+            }
             Step::PushState { to, of } => self.push_state(*to, *of).await,
             Step::PushMain { to, at } => {
                 let refs = [("refs/heads/main", commit(*at).await)];
@@ -175,8 +218,8 @@ impl Life {
                 let refs = [(name.as_str(), commit(*at).await)];
                 self.world.push(&self.people[*to], &refs).await;
             }
-            Step::Delete { which } => {
-                if let Some(event) = self.pick(*which) {
+            Step::Delete { back } => {
+                if let Some(event) = self.pick(*back) {
                     let author = self.author(&event);
                     let request = author.deletion(&event).at(self.seconds).sign();
                     self.send(request).await;
@@ -191,7 +234,7 @@ impl Life {
                     .sign();
                 self.send(request).await;
             }
-            Step::SendAgain { which, synced } => match (self.pick(*which), synced) {
+            Step::SendAgain { back, synced } => match (self.pick(*back), synced) {
                 (Some(event), true) => drop(self.world.sync(&event).await),
                 (Some(event), false) => drop(self.world.send(&event).await),
                 (None, _) => {}
@@ -207,9 +250,8 @@ impl Life {
         self.sent.push(event);
     }
 
-    fn pick(&self, which: usize) -> Option<Event> {
-        let count = self.sent.len();
-        (count > 0).then(|| self.sent[which % count].clone())
+    fn pick(&self, back: usize) -> Option<Event> {
+        self.sent.iter().rev().nth(back).cloned()
     }
 
     fn author(&self, event: &Event) -> Person {
@@ -312,6 +354,7 @@ impl Life {
         let owner = self.people[who].clone();
         let policy = self.world.service().policy();
         let desired = refplan::desired(&address(&owner), view, policy);
+        let facts = self.measured(view);
         let found = self.world.refs(&owner);
         assert_eq!(found.is_some(), desired.exists, "{}", PEOPLE[who]);
         let Some(found) = found else {
@@ -321,11 +364,18 @@ impl Life {
         let (proposals, signed): (BTreeMap<_, _>, BTreeMap<_, _>) = found
             .into_iter()
             .partition(|(name, _)| name.starts_with("refs/nostr/"));
-        assert_eq!(proposals, texts(&desired.proposals), "{}", PEOPLE[who]);
+        assert_eq!(
+            proposals,
+            shown(&desired.proposals, &facts),
+            "{}",
+            PEOPLE[who]
+        );
         let head = self.world.head(&owner);
         let fresh = (BTreeMap::new(), "refs/heads/main".to_owned());
         let expected = match desired.refs {
-            DesiredRefs::Winner { refs, head, .. } => (texts(&refs), head.as_str().to_owned()),
+            DesiredRefs::Winner { refs, head, .. } => {
+                (shown(&refs, &facts), head.as_str().to_owned())
+            }
             DesiredRefs::Empty => fresh,
             DesiredRefs::Frozen => self.shown.get(&who).cloned().unwrap_or(fresh),
         };
@@ -355,6 +405,7 @@ impl Life {
         let wanted: BTreeSet<Oid> = states
             .flat_map(|entry| entry.item.oids())
             .chain(view.proposals.values().filter_map(|entry| entry.commit))
+            .chain(view.uploads.iter().map(|upload| upload.commit))
             .collect();
         let wanted: Vec<Oid> = wanted.into_iter().collect();
         let git = self.world.service().repositories();
@@ -381,15 +432,22 @@ impl Life {
     }
 }
 
-fn texts(refs: &BTreeMap<grasp_core::refname::RefName, Oid>) -> BTreeMap<String, String> {
+fn lives() -> u32 {
+    let wanted = std::env::var("GRASP_TEST_LIVES").ok();
+    wanted.map_or(LIVES, |count| count.parse().expect("a number"))
+}
+
+/// REF-8: what no repository of the project holds any more is not shown; everything else is.
+fn shown(refs: &BTreeMap<RefName, Oid>, facts: &ObjectFacts) -> BTreeMap<String, String> {
     refs.iter()
+        .filter(|(_, oid)| facts.holders(oid).next().is_some())
         .map(|(name, oid)| (name.as_str().to_owned(), oid.to_string()))
         .collect()
 }
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: CASES,
+        cases: lives(),
         max_shrink_iters: 300,
         failure_persistence: None,
         ..ProptestConfig::default()
@@ -397,7 +455,7 @@ proptest! {
 
     /// REF-1 … REF-6, ST-4, AFTER-3, PUR-12
     #[test]
-    fn repositories_agree_with_events_whatever_happens(steps in steps()) {
+    fn repositories_agree_with_events_whatever_happens(steps in life()) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
