@@ -103,59 +103,6 @@ async fn deleting_the_winning_state_brings_back_the_one_before() {
     assert!(!server.serves(&winner).await);
 }
 
-/// DEL-4
-#[tokio::test]
-#[ignore = "deletion of what is served by its address arrives with holding (DEL-4, DEL-5)"]
-async fn deleting_a_repository_by_its_address_takes_what_hangs_on_it() {
-    let server = Server::spawn().await;
-    let alice = Maintainer::serving("project", &server).await;
-    let other = Maintainer::serving("other", &server).await;
-    let issue = Person::named("carol").issue(&alice.coordinate()).sign();
-    server.publish(&issue).await.accepted();
-    let deletion = alice.person.draft(5).tag(["a", &alice.coordinate()]).sign();
-    alice.publish(&deletion).await.accepted();
-    grasp_testkit::eventually("announcement and issue go", async || {
-        !server.serves(&issue).await
-            && server
-                .query(json!({"kinds": [30617], "#d": ["project"]}))
-                .await
-                .is_empty()
-    })
-    .await;
-    let bare = server.repository(&alice.person.npub(), "project");
-    grasp_testkit::eventually("the repository goes", async || !bare.exists()).await;
-    assert_eq!(other.remote_branches_and_tags().await.len(), 1);
-}
-
-/// DEL-8, cases 55
-#[tokio::test]
-#[ignore = "requests to vanish arrive with holding (DEL-8)"]
-async fn a_request_to_vanish_is_for_this_relay_or_none_of_our_business() {
-    let server = Server::spawn().await;
-    let alice = Maintainer::serving("project", &server).await;
-    let carol = Person::named("carol");
-    let issue = carol.issue(&alice.coordinate()).sign();
-    server.publish(&issue).await.accepted();
-    let elsewhere = carol
-        .draft(62)
-        .tag(["relay", "wss://elsewhere.example.com"])
-        .sign();
-    server.publish(&elsewhere).await;
-    assert!(server.serves(&issue).await);
-    for relay in [server.ws.clone(), "ALL_RELAYS".to_owned()] {
-        let issue = carol.issue(&alice.coordinate()).sign();
-        server.publish(&issue).await.accepted();
-        server
-            .publish(&carol.draft(62).tag(["relay", &relay]).sign())
-            .await
-            .accepted();
-        grasp_testkit::eventually("all of Carol's goes", async || !server.serves(&issue).await)
-            .await;
-        let said = server.publish(&issue).await.refused();
-        assert_eq!(said, "invalid: this pubkey has requested to vanish");
-    }
-}
-
 /// EV-4, cases 53
 #[tokio::test]
 async fn an_expired_event_is_refused_and_a_stored_one_vanishes_at_its_time() {
