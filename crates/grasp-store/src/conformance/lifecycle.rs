@@ -1,5 +1,6 @@
 //! How events live and move.
 
+use grasp_core::clock_step::WaitingDeadline;
 use grasp_core::filter::Filter;
 use grasp_core::lifecycle::{Change, MarkReason, Stage, Standing, UploadRecord};
 use grasp_core::name::{Coordinate, RepoAddress};
@@ -241,6 +242,42 @@ pub async fn an_extension_moves_the_deadline(store: &Store) {
         .await
         .expect("commits");
     assert_eq!(due(10_000), 0);
+}
+
+/// PUR-16: of purgatory alone, uploads included.
+pub async fn what_waits_tells_its_deadlines(store: &Store) {
+    let state = event(key(1), 30618, 5, &[&["d", "x"], &["expiration", "900"]]);
+    let parked = event(key(2), 30618, 5, &[&["d", "x"]]);
+    let repository = RepoAddress::Announced(Coordinate::new(key(1), "x".parse().expect("valid")));
+    let upload = UploadRecord {
+        event: parked.id(),
+        commit: Oid::from_bytes([1; 20]),
+        repository,
+        bytes: 7,
+        deadline: at(150),
+    };
+    let batch = vec![
+        insert_until(&state, Stage::Waiting, 100),
+        insert_until(&parked, Stage::Parked, 50),
+        Change::Upload(upload.clone()),
+        Change::Mark {
+            event: parked.id(),
+            reason: MarkReason::Expired,
+            until: at(300),
+        },
+    ];
+    commit(store, batch).await.expect("commits");
+    let snapshot = store.snapshot().expect("a snapshot");
+    let waiting = snapshot.view().waiting_deadlines().expect("reads");
+    let expected = [
+        WaitingDeadline::Event {
+            event: state.id(),
+            deadline: at(100),
+            expiration: Some(at(900)),
+        },
+        WaitingDeadline::Upload(upload),
+    ];
+    assert_eq!(waiting, expected);
 }
 
 /// PUR-13

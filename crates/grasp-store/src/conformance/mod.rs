@@ -47,6 +47,7 @@ macro_rules! conformance_suite {
                 a_change_of_an_unknown_event_fails_the_commit,
                 deadlines_come_due_in_order,
                 an_extension_moves_the_deadline,
+                what_waits_tells_its_deadlines,
                 counters_follow_the_stages,
                 budgets_count_served_replies,
                 marks_and_gates_are_remembered,
