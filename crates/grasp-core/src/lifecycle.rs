@@ -107,8 +107,21 @@ pub enum Change {
         /// The new deadline.
         deadline: Option<Timestamp>,
     },
-    /// Removes a stored event for good.
+    /// Removes a stored event for good; with a deletion request go its gates.
     Remove {
+        /// Which.
+        event: EventId,
+    },
+    /// A stored event is of a key that takes part in nothing here, and counts among such events until
+    /// it is removed (EV-8).
+    Idle {
+        /// Which.
+        event: EventId,
+        /// It has been of use, and goes after all that have not.
+        used: bool,
+    },
+    /// An event counts no more among those of idle keys: its key takes part by now. It stays.
+    NotIdle {
         /// Which.
         event: EventId,
     },

@@ -34,6 +34,8 @@ pub struct Policy {
     pub purgatory: PurgatoryLimits,
     /// Budget of events that hang on one root through others (REL-6).
     pub related: RelatedLimits,
+    /// Most events of keys that take part in nothing here (EV-8).
+    pub idle_events: usize,
     /// Bounds of uploads without an event (PUSH-4, §16).
     pub uploads: UploadLimits,
     /// Most commands of one push (§16).

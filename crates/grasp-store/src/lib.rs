@@ -22,6 +22,7 @@ mod export;
 mod facts;
 mod format;
 mod gather;
+mod idle;
 mod index;
 mod keys;
 mod lifecycle;

@@ -118,6 +118,8 @@ impl<'a, 'env> Writing<'a, 'env> {
                 self.place(event, None, *deadline, version, effects)
             }
             Change::Remove { event } => self.remove(event, effects),
+            Change::Idle { event, used } => self.idle(event, *used),
+            Change::NotIdle { event } => self.not_idle(event),
             Change::Mark {
                 event,
                 reason,
@@ -287,6 +289,8 @@ impl<'a, 'env> Writing<'a, 'env> {
             None,
         )?;
         self.drop_placements(&event)?;
+        self.drop_gates(&event)?;
+        self.drop_idle(sequence, record.standing())?;
         self.tables
             .ids
             .delete(self.transaction, &id.as_bytes()[..16])?;
@@ -298,7 +302,7 @@ impl<'a, 'env> Writing<'a, 'env> {
     }
 
     /// A stored event, copied out of the map, which the next write may change.
-    fn find(&self, id: &EventId) -> Result<Option<(Sequence, Vec<u8>)>, StoreError> {
+    pub(crate) fn find(&self, id: &EventId) -> Result<Option<(Sequence, Vec<u8>)>, StoreError> {
         let Some(key) = self
             .tables
             .ids

@@ -48,7 +48,7 @@ impl Writing<'_, '_> {
         author: &PublicKey,
         request: &EventId,
     ) -> Result<(), StoreError> {
-        let key = Key::new(&[event.as_bytes(), author.as_bytes()]);
+        let key = gate_key(event, author, request);
         Ok(self
             .tables
             .gated_events
@@ -72,6 +72,48 @@ impl Writing<'_, '_> {
             .gated_addresses
             .put(self.transaction, &key, &until)?)
     }
+
+    /// A deletion request that is gone gates nothing. What others gate too stays gated.
+    pub(crate) fn drop_gates(&mut self, request: &VerifiedEvent) -> Result<(), StoreError> {
+        if request.kind() != kind::DELETION {
+            return Ok(());
+        }
+        let (id, author) = (request.id(), request.author());
+        for tag in request.tags().filter(|tag| tag.len() > 1) {
+            match tag[0].as_str() {
+                "e" => {
+                    let Ok(event) = EventId::from_hex(&tag[1]) else {
+                        continue;
+                    };
+                    let key = gate_key(&event, &author, &id);
+                    let there = self.tables.gated_events.get(self.transaction, &key)?;
+                    if there == Some(id.as_bytes().as_slice()) {
+                        self.tables.gated_events.delete(self.transaction, &key)?;
+                    }
+                }
+                "a" => {
+                    let Some((kind, owner, d)) = parse_address(&tag[1]) else {
+                        continue;
+                    };
+                    let start = self.hash.address(kind, owner.as_bytes(), d);
+                    let key = Key::new(&[&start, id.as_bytes()]);
+                    self.tables.gated_addresses.delete(self.transaction, &key)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Requests for the same event have gates of their own, or the last would end those before it. The
+/// beginning of the request tells them apart: only their author could make two agree in it.
+fn gate_key(event: &EventId, author: &PublicKey, request: &EventId) -> Key {
+    Key::new(&[
+        event.as_bytes(),
+        author.as_bytes(),
+        &request.as_bytes()[..8],
+    ])
 }
 
 fn mark_key(event: &EventId, reason: MarkReason) -> Key {
@@ -137,7 +179,8 @@ impl View<'_> {
 
     fn is_gated(&self, event: &VerifiedEvent) -> Result<bool, StoreError> {
         let key = Key::new(&[event.id().as_bytes(), event.author().as_bytes()]);
-        if self.tables.gated_events.get(self.reading, &key)?.is_some() {
+        let mut gates = self.tables.gated_events.prefix_iter(self.reading, &key)?;
+        if gates.next().transpose()?.is_some() {
             return Ok(true);
         }
         let Some(start) = version_key(self.hash, event) else {

@@ -41,7 +41,7 @@ pub(crate) struct Tables {
     pub(crate) hunts: Table,
     /// event, reason → until.
     pub(crate) marks: Table,
-    /// event, author → request.
+    /// event, author, first 8 bytes of the request → request.
     pub(crate) gated_events: Table,
     /// hash of an address, request → until.
     pub(crate) gated_addresses: Table,
@@ -49,6 +49,8 @@ pub(crate) struct Tables {
     pub(crate) load: Table,
     /// root → events, bytes of the replies that count against it.
     pub(crate) budgets: Table,
+    /// unused before used, sequence → nothing: events of keys that take part in nothing (EV-8).
+    pub(crate) idle: Table,
     /// repository → version of the commit that marked it.
     pub(crate) dirty: Table,
 }
@@ -76,6 +78,7 @@ impl Tables {
             gated_addresses,
             load,
             budgets,
+            idle,
             dirty,
         ] = lmdb::tables(
             environment,
@@ -100,6 +103,7 @@ impl Tables {
                 "gated_addresses",
                 "load",
                 "budgets",
+                "idle",
                 "dirty",
             ],
         )?;
@@ -124,6 +128,7 @@ impl Tables {
             gated_addresses,
             load,
             budgets,
+            idle,
             dirty,
         })
     }
@@ -148,8 +153,11 @@ impl Tables {
             ("deadlines", &self.deadlines),
             ("uploads", &self.uploads),
             ("placements", &self.placements),
+            ("gated_events", &self.gated_events),
+            ("gated_addresses", &self.gated_addresses),
             ("load", &self.load),
             ("budgets", &self.budgets),
+            ("idle", &self.idle),
         ];
         tables
             .into_iter()

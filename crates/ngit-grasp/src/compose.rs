@@ -119,6 +119,7 @@ fn policy(config: &Config, owner: PublicKey) -> Policy {
             events: count(config.purgatory.related_events),
             bytes: config.purgatory.related_bytes.0,
         },
+        idle_events: config.purgatory.outsider_events.get(),
         uploads: UploadLimits {
             bytes: config.git.git_upload_bytes.0,
             per_repository: config.git.git_upload_per_repository.get(),

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use nostr::event::EventId;
 
-use super::{Answer, Decision, DeletionFacts, DeletionTarget, Rejection};
+use super::idle::settle_in;
+use super::{Answer, Decision, DeletionFacts, DeletionTarget, IdleLoad, Rejection};
 use crate::event::{VerifiedEvent, kind};
 use crate::lifecycle::{Batch, Change, Stage, Standing};
 use crate::policy::Circumstances;
@@ -16,10 +17,12 @@ use crate::view::{ObjectFacts, RepoView};
 /// At most so many `e` and `a` of one request (DEL-1).
 const TARGETS_MAX: usize = 2048;
 
-/// NIP-09 (DEL-1, DEL-2, DEL-3, PUR-10).
+/// NIP-09 (DEL-1, DEL-2, DEL-3, PUR-10). `idle` is what keys that take part in nothing have stored, if
+/// the author is one of them (EV-8).
 pub fn admit_deletion(
     event: &VerifiedEvent,
     targets: &DeletionFacts,
+    idle: Option<&IdleLoad>,
     cx: Circumstances<'_>,
 ) -> Decision {
     let named = event
@@ -35,14 +38,18 @@ pub fn admit_deletion(
     if targets.events.values().any(foreign) {
         return Decision::only(Rejection::ForeignDeletion);
     }
+    let standing = Standing::Bare;
     let mut batch = vec![Change::Insert {
         event: event.clone(),
         stage: Stage::Served,
         deadline: event.expiration(),
-        standing: Standing::Bare,
+        standing,
     }];
     batch.extend(request.gates(event));
-    batch.extend(request.removals(targets, event, cx));
+    let removals = request.removals(targets, event, cx);
+    let used = !removals.is_empty();
+    batch.extend(removals);
+    batch.extend(settle_in(event, standing, used, idle, cx));
     Decision {
         answer: Answer::Stored,
         batch,

@@ -9,6 +9,7 @@
 mod announcement;
 mod answer;
 mod deletion;
+mod idle;
 mod outcome;
 mod proposal;
 mod related;
@@ -27,6 +28,7 @@ use crate::view::RepoView;
 pub use announcement::admit_announcement;
 pub use answer::{Answer, PurgatoryBound, Rejection};
 pub use deletion::admit_deletion;
+pub use idle::{IdleEvent, IdleLoad, is_open_to_all};
 pub use proposal::admit_proposal;
 pub use related::admit_related;
 pub use screen::screen;

@@ -2,26 +2,33 @@
 
 use nostr::event::EventId;
 
-use super::{Answer, Decision, Known, Rejection};
+use super::idle::settle_in;
+use super::{Answer, Decision, IdleLoad, Known, Rejection};
 use crate::event::{VerifiedEvent, kind};
 use crate::lifecycle::{Change, Stage, Standing};
 use crate::policy::Circumstances;
 use crate::related::{RelatedFacts, Relative};
 
-/// §9 and the kinds of EV-2 that are accepted without a reference.
+/// §9 and the kinds of EV-2 that are accepted without a reference. `idle` is what keys that take part
+/// in nothing have stored, if the author is one of them (EV-8).
 pub fn admit_related(
     event: &VerifiedEvent,
     known: &Known,
     related: &RelatedFacts,
+    idle: Option<&IdleLoad>,
     cx: Circumstances<'_>,
 ) -> Decision {
     match standing(event, related, cx) {
         Err(rejection) => Decision::only(rejection),
         Ok(_) if kind::is_ephemeral(event.kind()) => Decision::only(Answer::Ephemeral),
-        Ok(standing) => Decision {
-            answer: Answer::Stored,
-            batch: serve(event, known, standing),
-        },
+        Ok(standing) => {
+            let mut batch = serve(event, known, standing);
+            batch.extend(settle_in(event, standing, false, idle, cx));
+            Decision {
+                answer: Answer::Stored,
+                batch,
+            }
+        }
     }
 }
 
@@ -173,7 +180,7 @@ mod tests {
     fn judge(kind: u16, author: PublicKey, related: &RelatedFacts) -> Result<Standing, Answer> {
         let policy = policy();
         let event = draft(kind, author).event();
-        let decision = admit_related(&event, &Known::default(), related, cx(&policy));
+        let decision = admit_related(&event, &Known::default(), related, None, cx(&policy));
         match decision.batch.last() {
             Some(Change::Insert { standing, .. }) => Ok(*standing),
             _ => Err(decision.answer),
@@ -344,7 +351,7 @@ mod tests {
             served_version: Some(older.version()),
             ..Known::default()
         };
-        let decision = admit_related(&newer, &known, &RelatedFacts::default(), cx(&policy));
+        let decision = admit_related(&newer, &known, &RelatedFacts::default(), None, cx(&policy));
         let inserted = Change::Insert {
             event: newer,
             stage: Stage::Served,
@@ -364,7 +371,7 @@ mod tests {
             stage: Some(Stage::Held),
             ..Known::default()
         };
-        let decision = admit_related(&event, &known, &RelatedFacts::default(), cx(&policy));
+        let decision = admit_related(&event, &known, &RelatedFacts::default(), None, cx(&policy));
         let moved = Change::Move {
             event: event.id(),
             stage: Stage::Served,

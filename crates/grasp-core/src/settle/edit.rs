@@ -82,7 +82,9 @@ pub(crate) fn apply(view: &mut RepoView, change: &Change) {
                 .or_default()
                 .insert(repository.clone());
         }
-        Change::Mark { .. }
+        Change::Idle { .. }
+        | Change::NotIdle { .. }
+        | Change::Mark { .. }
         | Change::Unmark { .. }
         | Change::Dirty(_)
         | Change::Hunt { .. }

@@ -70,6 +70,7 @@ pub fn policy() -> Policy {
             events: 2000,
             bytes: 20 << 20,
         },
+        idle_events: 100_000,
         uploads: UploadLimits {
             bytes: 100 << 20,
             per_repository: 50,

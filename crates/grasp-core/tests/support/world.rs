@@ -126,8 +126,8 @@ impl World {
                     Err(error) => Decision::only(Rejection::from(error)),
                 }
             }
-            kind::DELETION => admit_deletion(&event, &self.deletion_facts(&event), cx),
-            _ => admit_related(&event, known, &self.related(&event), cx),
+            kind::DELETION => admit_deletion(&event, &self.deletion_facts(&event), None, cx),
+            _ => admit_related(&event, known, &self.related(&event), None, cx),
         }
     }
 

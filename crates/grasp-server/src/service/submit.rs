@@ -296,11 +296,14 @@ fn decide(
             admission::admit_proposal(proposal, views, &related, facts, load, cx)
         }
         (Arrival::Deletion(_), _) => {
-            admission::admit_deletion(event, &view.deletion_facts(event)?, cx)
+            let idle = view.idle_load(event, cx.policy.idle_events)?;
+            let targets = view.deletion_facts(event)?;
+            admission::admit_deletion(event, &targets, idle.as_ref(), cx)
         }
         _ => {
             let related = view.related_facts(event, &References::of(event))?;
-            admission::admit_related(event, &known, &related, cx)
+            let idle = view.idle_load(event, cx.policy.idle_events)?;
+            admission::admit_related(event, &known, &related, idle.as_ref(), cx)
         }
     })
 }

@@ -5,6 +5,7 @@ mod announcements;
 mod clock_steps;
 mod deletions;
 mod history;
+mod idle;
 mod model;
 mod proposals;
 mod purgatory;

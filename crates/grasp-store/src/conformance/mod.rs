@@ -10,6 +10,7 @@
 
 pub mod events;
 pub mod gathering;
+pub mod idle;
 pub mod lifecycle;
 pub mod queries;
 
@@ -58,6 +59,11 @@ macro_rules! conformance_suite {
                 known_names_the_newest_served_version,
                 deletion_facts_hold_targets_and_versions,
                 related_facts_hold_the_served_around_an_event;
+            idle:
+                idle_events_leave_unused_first_and_in_their_order,
+                participants_events_are_not_idle,
+                what_takes_anothers_place_needs_no_room,
+                the_gates_of_a_request_go_with_it_and_no_others;
         }
     };
     ($open:expr; $($room:ident: $($rule:ident),+;)+) => {

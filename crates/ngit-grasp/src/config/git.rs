@@ -60,6 +60,8 @@ settings! {
         related_events: NonZero<usize> = "2000";
         /// Their bytes.
         related_bytes: Bytes = "20MiB";
+        /// Events of keys that take part in nothing here; the oldest go first.
+        outsider_events: NonZero<usize> = "100000";
     }
     later {
         /// Marks of ids that are not wanted for now, in all.
@@ -68,8 +70,6 @@ settings! {
         marks_per_source: NonZero<usize> = "50000";
         /// Deletion requests of one author that removed nothing yet.
         deletions_per_author: NonZero<usize> = "5000";
-        /// Events of keys that take part in nothing here.
-        outsider_events: NonZero<usize> = "100000";
     }
 }
 
