@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use grasp_core::lifecycle::Stage;
+use grasp_core::name::{Coordinate, RepoAddress};
 use grasp_core::oid::Oid;
 use grasp_core::policy::{Circumstances, Origin};
 use grasp_core::refname::RefName;
@@ -14,7 +15,7 @@ use grasp_testkit::{Event, Person};
 use proptest::prelude::*;
 
 use crate::history::{COMMITS_MAX, commit};
-use crate::world::{REPO, World, address, announcing, git, maintained};
+use crate::world::{REPO, World, address, announcing, git, maintained, prs_url, refs_at};
 
 const PEOPLE: [&str; 3] = ["alice", "bob", "carol"];
 const STEPS_MAX: usize = 14;
@@ -54,9 +55,11 @@ enum Step {
         to: usize,
         at: usize,
     },
+    /// A contributor asks for a pull, maybe with a `/prs/` repository of their own to pull from.
     Propose {
         to: usize,
         at: usize,
+        own: bool,
     },
     /// The commit of the newest proposal comes, or another one.
     PushProposal {
@@ -126,8 +129,9 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(who, to, at)| Step::Advance { who, to, at }),
         5 => (who.clone(), who.clone()).prop_map(|(to, of)| Step::PushState { to, of }),
         1 => (who.clone(), at.clone()).prop_map(|(to, at)| Step::PushMain { to, at }),
-        3 => (who.clone(), at.clone()).prop_map(|(to, at)| Step::Propose { to, at }),
-        3 => (who.clone(), prop::bool::weighted(0.8))
+        3 => (who.clone(), at.clone(), any::<bool>())
+            .prop_map(|(to, at, own)| Step::Propose { to, at, own }),
+        3 => (0..=PEOPLE.len(), prop::bool::weighted(0.8))
             .prop_map(|(to, right)| Step::PushProposal { to, right }),
         1 => (who.clone(), at).prop_map(|(to, at)| Step::Upload { to, at }),
         2 => any::<usize>().prop_map(|back| Step::Delete { back: back % 8 }),
@@ -203,13 +207,14 @@ impl Life {
                 let refs = [("refs/heads/main", commit(*at).await)];
                 self.world.push(&self.people[*to], &refs).await;
             }
-            Step::Propose { to, at } => {
-                let (author, owner) = (Person::named("dave"), &self.people[*to]);
-                let event = author
-                    .pull_request(&owner.coordinate(REPO), &commit(*at).await.oid)
-                    .at(self.seconds)
-                    .sign();
-                self.send(event).await;
+            Step::Propose { to, at, own } => {
+                let (author, owner) = (contributor(), &self.people[*to]);
+                let mut draft =
+                    author.pull_request(&owner.coordinate(REPO), &commit(*at).await.oid);
+                if *own {
+                    draft = draft.tag(["clone".to_owned(), prs_url(&author)]);
+                }
+                self.send(draft.at(self.seconds).sign()).await;
             }
             Step::PushProposal { to, right } => self.push_proposal(*to, *right).await,
             Step::Upload { to, at } => {
@@ -257,7 +262,7 @@ impl Life {
     fn author(&self, event: &Event) -> Person {
         let mut people = self.people.iter();
         let author = people.find(|person| person.key() == event.pubkey);
-        author.cloned().unwrap_or_else(|| Person::named("dave"))
+        author.cloned().unwrap_or_else(|| contributor())
     }
 
     fn announcement(&self, who: usize, lists: u8, lead: Option<usize>, here: bool) -> Event {
@@ -323,7 +328,10 @@ impl Life {
             let commit = commit(number).await;
             if (commit.oid == tip) == right {
                 let name = format!("refs/nostr/{}", proposal.id.to_hex());
-                self.world.push(&self.people[to], &[(&name, commit)]).await;
+                match self.people.get(to) {
+                    Some(owner) => self.world.push(owner, &[(&name, commit)]).await,
+                    None => self.world.push_to_prs(&contributor(), &name, commit).await,
+                };
                 return;
             }
         }
@@ -338,6 +346,7 @@ impl Life {
             self.check_repository(who, &view);
             self.check_settled(&view);
         }
+        self.check_prs();
         for event in &self.sent {
             let stage = self.world.stage(event);
             assert_eq!(
@@ -388,6 +397,22 @@ impl Life {
         self.shown.insert(who, (signed, head));
     }
 
+    /// The contributor's own repository is there while something needs it (REF-6, G6-1).
+    fn check_prs(&self) {
+        let service = self.world.service();
+        let identifier = REPO.parse().expect("valid");
+        let submitter = Coordinate::new(contributor().key(), identifier);
+        let snapshot = service.store().snapshot().expect("readable");
+        let view = snapshot.view().prs_view(&submitter).expect("readable");
+        let repository = RepoAddress::Proposals(submitter);
+        let desired = refplan::desired(&repository, &view, service.policy());
+        let path = service.repositories().path(&repository);
+        assert_eq!(path.exists(), desired.exists, "/prs/");
+        if desired.exists {
+            assert_eq!(refs_at(&path), texts(&desired.proposals), "/prs/");
+        }
+    }
+
     /// Nothing that could be served is left behind: to settle once more changes nothing.
     fn check_settled(&self, view: &RepoView) {
         let service = self.world.service();
@@ -435,6 +460,17 @@ impl Life {
 fn lives() -> u32 {
     let wanted = std::env::var("GRASP_TEST_LIVES").ok();
     wanted.map_or(LIVES, |count| count.parse().expect("a number"))
+}
+
+/// Who asks for pulls and maintains nothing.
+fn contributor() -> Person {
+    Person::named("dave")
+}
+
+fn texts(refs: &BTreeMap<RefName, Oid>) -> BTreeMap<String, String> {
+    refs.iter()
+        .map(|(name, oid)| (name.as_str().to_owned(), oid.to_string()))
+        .collect()
 }
 
 /// REF-8: what no repository of the project holds any more is not shown; everything else is.

@@ -484,6 +484,11 @@ pub(crate) fn maintained<'p>(draft: Draft<'p>, others: &[&Person]) -> Draft<'p> 
         .tag(names.chain(others.iter().map(|other| other.hex())))
 }
 
+/// Where the `/prs/` repository of a submitter is cloned from.
+pub(crate) fn prs_url(submitter: &Person) -> String {
+    format!("https://{HOST}/prs/{}/{REPO}.git", submitter.npub())
+}
+
 /// The repository of `owner`.
 pub(crate) fn address(owner: &Person) -> RepoAddress {
     let identifier = REPO.parse().expect("valid");
