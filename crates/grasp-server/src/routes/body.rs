@@ -26,11 +26,11 @@ pub(super) type RequestBody = Box<dyn AsyncRead + Send + Unpin>;
 #[error("this content encoding is not understood; send gzip or none")]
 pub(super) struct UnknownEncoding;
 
-/// Reads `body`, inflating gzip; of an inflated body at most `inflated_max` bytes.
+/// Reads `body`, inflating gzip; at most `bytes_max` bytes come out, or the read fails.
 pub(super) fn reader(
     headers: &HeaderMap,
     body: Body,
-    inflated_max: u64,
+    bytes_max: u64,
 ) -> Result<RequestBody, UnknownEncoding> {
     let raw = Paced::new(StreamReader::new(
         body.into_data_stream().map_err(io::Error::other),
@@ -39,13 +39,15 @@ pub(super) fn reader(
         .get(header::CONTENT_ENCODING)
         .map(|value| value.as_bytes().to_ascii_lowercase())
     {
-        None => Ok(Box::new(raw)),
-        Some(name) if name == b"identity" => Ok(Box::new(raw)),
         Some(name) if name == b"gzip" || name == b"x-gzip" => Ok(Box::new(Limited {
             inner: GzipDecoder::new(BufReader::new(raw)),
-            left: inflated_max,
+            left: bytes_max,
         })),
-        Some(_) => Err(UnknownEncoding),
+        Some(name) if name != b"identity" => Err(UnknownEncoding),
+        _ => Ok(Box::new(Limited {
+            inner: raw,
+            left: bytes_max,
+        })),
     }
 }
 
@@ -93,7 +95,8 @@ impl<R: AsyncRead + Unpin> AsyncRead for Paced<R> {
     }
 }
 
-/// Fails when more than `left` bytes come out: a small body may inflate without end.
+/// Fails when more than `left` bytes come out: a small body may inflate without end, and a refused one that
+/// is only read to be dropped may never end (GIT-10).
 struct Limited<R> {
     inner: R,
     left: u64,
@@ -114,7 +117,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Limited<R> {
         } else {
             buffer.set_filled(before); // a failed read has brought nothing
             Poll::Ready(Err(io::Error::other(
-                "the request body inflates to more than is allowed",
+                "the request body is larger than is allowed",
             )))
         }
     }
@@ -157,6 +160,17 @@ mod tests {
             assert_eq!(out, b"0000", "{name}");
         }
         assert!(reader(&headers("br"), Body::empty(), 100).is_err());
+    }
+
+    #[tokio::test]
+    async fn a_body_without_end_stops_at_the_limit() {
+        let endless = futures_util::stream::repeat_with(|| {
+            Ok::<_, io::Error>(bytes::Bytes::from_static(&[0; 512]))
+        });
+        let mut body =
+            reader(&HeaderMap::new(), Body::from_stream(endless), 10_000).expect("known");
+        let failure = tokio::io::copy(&mut body, &mut tokio::io::sink()).await;
+        assert!(failure.is_err());
     }
 
     #[tokio::test]

@@ -20,6 +20,9 @@ use super::{App, body, plain, status};
 use crate::metrics::{self, Direction};
 use crate::service::RefsError;
 
+/// Of a push beyond its limits so many bytes more are read and dropped at least (GIT-10).
+const DROPPED_MAX: u64 = 64 << 20;
+
 /// What a command-line client shows when a repository is late (GIT-13).
 const NOT_IN_LINE: &str = "repository is being brought in line, try again";
 
@@ -132,8 +135,13 @@ impl App {
             Ok(slot) => slot,
             Err(refused) => return answer(kind, Body::from(error_packet(refused))),
         };
-        // The scanner bounds the pack; a compressed body may inflate to that and its commands.
-        let Ok(body) = body::reader(headers, body, self.pack_bytes.saturating_add(16 << 20)) else {
+        // The scanner bounds the pack. What is refused is read on, so that the client hears why, but not
+        // for ever.
+        let bytes_max = self
+            .pack_bytes
+            .saturating_mul(2)
+            .saturating_add(DROPPED_MAX);
+        let Ok(body) = body::reader(headers, body, bytes_max) else {
             return status(StatusCode::UNSUPPORTED_MEDIA_TYPE);
         };
         let (addresses, uploader) = (self.addresses.clone(), *client);

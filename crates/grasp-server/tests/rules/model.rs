@@ -262,7 +262,7 @@ impl Life {
     fn author(&self, event: &Event) -> Person {
         let mut people = self.people.iter();
         let author = people.find(|person| person.key() == event.pubkey);
-        author.cloned().unwrap_or_else(|| contributor())
+        author.cloned().unwrap_or_else(contributor)
     }
 
     fn announcement(&self, who: usize, lists: u8, lead: Option<usize>, here: bool) -> Event {
