@@ -9,6 +9,7 @@ mod page;
 mod push;
 mod reconcile;
 mod refs;
+mod settle;
 mod submit;
 mod sweep;
 mod verifier;
@@ -22,7 +23,7 @@ use grasp_core::name::RepoAddress;
 use grasp_core::policy::Policy;
 use grasp_git::Repositories;
 use grasp_relay::Fanout;
-use grasp_store::{Committed, Store};
+use grasp_store::{Committed, ServedEvent, Store};
 use tokio::sync::Semaphore;
 use tracing::error;
 
@@ -105,19 +106,30 @@ impl Service {
         // A task of its own: the caller may stop waiting, the work does not stop.
         let service = self.clone();
         let begun = Instant::now();
+        let own = own.cloned();
         let task = tokio::spawn(async move {
-            service.bring_in_line(committed.dirtied).await;
-            for event in &committed.served {
-                service.fanout.publish(event);
-                let kind = Kind::of(event.event.kind());
-                service.metrics.events_stored.count(kind);
-            }
-            if !committed.served.is_empty() {
-                service.metrics.fanout_lag.took(begun.elapsed());
+            let (mut dirtied, mut served) = (committed.dirtied, committed.served);
+            // Ends: what comes again promotes something, and no life runs backwards here.
+            while !(dirtied.is_empty() && served.is_empty()) {
+                service.bring_in_line(dirtied.clone()).await;
+                service.publish(&served, begun);
+                dirtied.retain(|repository| Some(repository) != own.as_ref());
+                (dirtied, served) = service.settle_gained(dirtied).await;
             }
         });
         if let Err(failure) = task.await {
             error!(%failure, "what follows a commit was cut short; the marks it left are looked at again");
+        }
+    }
+
+    fn publish(&self, served: &[ServedEvent], begun: Instant) {
+        for event in served {
+            self.fanout.publish(event);
+            let kind = Kind::of(event.event.kind());
+            self.metrics.events_stored.count(kind);
+        }
+        if !served.is_empty() {
+            self.metrics.fanout_lag.took(begun.elapsed());
         }
     }
 

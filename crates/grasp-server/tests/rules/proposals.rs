@@ -130,6 +130,24 @@ async fn a_prs_repository_lives_as_long_as_something_needs_it() {
     assert_ne!(world.stage(&proposal), Some(Stage::Served));
 }
 
+/// G6-7, PR-3: what a mirrored ref brings by the way is seen.
+#[tokio::test]
+async fn a_proposal_is_served_whose_commit_comes_along_with_another_s() {
+    let world = World::new();
+    world.serving(&alice()).await;
+    let older = proposing(&bob(), &alice(), commit(1).await);
+    let newer = proposing(&bob(), &alice(), commit(2).await);
+    world.send(&older).await.waits();
+    world.send(&newer).await.waits();
+    world
+        .push_to_prs(&bob(), &name(&newer), commit(2).await)
+        .await
+        .accepted();
+    assert!(world.serves(&newer) && world.serves(&older));
+    let refs = world.refs(&alice()).expect("served");
+    assert_eq!(refs.get(&name(&older)), Some(&commit(1).await.oid));
+}
+
 /// REF-3
 #[tokio::test]
 async fn the_ref_of_a_deleted_proposal_goes() {
