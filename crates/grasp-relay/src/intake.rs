@@ -6,6 +6,8 @@ use std::sync::Arc;
 use nostr::event::Event;
 use nostr::key::PublicKey;
 
+use tokio::sync::oneshot;
+
 use crate::address::ClientAddress;
 
 /// Takes events in. The server's service is one, and each test of this crate has its own.
@@ -31,10 +33,53 @@ pub struct Answered {
 }
 
 /// Who submits.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Submitter {
     /// Where the connection comes from.
     pub address: ClientAddress,
     /// The keys that authenticated on it (NIP-42).
     pub authenticated: Arc<Vec<PublicKey>>,
+    /// The place of the event among those of its connection.
+    pub turn: Turn,
+}
+
+/// The place of an event among those of its connection. They are checked side by side, and decided in the
+/// order in which they were sent: a client need not wait for one answer to send what builds on it.
+#[derive(Debug, Default)]
+pub struct Turn {
+    before: Option<oneshot::Receiver<()>>,
+    follows: bool,
+    /// Dropping it lets the next one go, whatever happened to this one.
+    after: Option<oneshot::Sender<()>>,
+}
+
+impl Turn {
+    /// The turn after the one that `last` belongs to, which becomes this one's. `follows`: see
+    /// [`Turn::follows`].
+    pub(crate) fn after(last: &mut Option<oneshot::Receiver<()>>, follows: bool) -> Self {
+        let (after, passed) = oneshot::channel();
+        Self {
+            before: last.replace(passed),
+            follows,
+            after: Some(after),
+        }
+    }
+
+    /// Whether something sent before has no answer yet: what it changes may not be readable.
+    pub fn follows(&self) -> bool {
+        self.follows
+    }
+
+    /// Waits until nothing sent before can still be overtaken.
+    pub async fn come(&mut self) {
+        if let Some(before) = self.before.take() {
+            // It ends by being dropped, too.
+            let _ = before.await;
+        }
+    }
+
+    /// Lets the next one go. Call it when the decision of this one can no longer be overtaken.
+    pub fn pass(self) {
+        drop(self.after);
+    }
 }

@@ -25,7 +25,7 @@ mod relay;
 mod subscription;
 
 pub use fanout::Fanout;
-pub use intake::{Answered, Intake, Submitter};
+pub use intake::{Answered, Intake, Submitter, Turn};
 pub use limits::{NegentropyLimits, RelayLimits};
 pub use metrics::Metrics;
 pub use relay::{Parts, Relay};

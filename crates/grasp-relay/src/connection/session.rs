@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use nostr::event::Event;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 
 use super::frame::Frame;
@@ -13,7 +13,7 @@ use super::rates::Rates;
 use super::subscriptions::Subscriptions;
 use crate::address::{ClientAddress, Rate};
 use crate::auth::{self, Auth};
-use crate::intake::{Answered, Intake, Submitter};
+use crate::intake::{Answered, Intake, Submitter, Turn};
 use crate::limits::Limit;
 use crate::message::{ClientMessage, claimed_id};
 use crate::metrics::Received;
@@ -42,6 +42,8 @@ pub(super) struct Session<I> {
     pub(super) queries_free: Arc<Semaphore>,
     auth: Auth,
     submissions_free: Arc<Semaphore>,
+    /// Ends when the event submitted last has passed its turn on.
+    last_turn: Option<oneshot::Receiver<()>>,
 }
 
 impl<I: Intake> Session<I> {
@@ -59,6 +61,7 @@ impl<I: Intake> Session<I> {
             rates: Rates::new(&shared.limits),
             jobs: JoinSet::new(),
             queries_free: places(QUERIES_MAX),
+            last_turn: None,
             auth: Auth::default(),
             submissions_free: places(shared.limits.submissions_max),
             shared,
@@ -203,9 +206,12 @@ impl<I: Intake> Session<I> {
         let common = Arc::clone(&self.shared.submissions_free)
             .acquire_owned()
             .await;
+        let most = self.shared.limits.submissions_max.clamp(1, MAX_PERMITS);
+        let follows = self.submissions_free.available_permits() + 1 < most;
         let from = Submitter {
             address: self.client,
             authenticated: self.auth.keys(),
+            turn: Turn::after(&mut self.last_turn, follows),
         };
         let challenge = self.auth.challenge().to_owned();
         let (intake, answer) = (

@@ -1,6 +1,8 @@
 //! Takes an event in: verify, gather, decide, commit, bring repositories in line, publish.
 
 use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::Duration;
 
 use grasp_core::Event;
@@ -14,7 +16,7 @@ use grasp_core::proposal::Proposal;
 use grasp_core::related::References;
 use grasp_core::state::StateEvent;
 use grasp_core::view::{ObjectFacts, RepoView};
-use grasp_relay::{Answered, Intake, Submitter};
+use grasp_relay::{Answered, Intake, Submitter, Turn};
 use grasp_store::{CommitError, History, StoreError, View};
 use nostr::key::PublicKey;
 use tracing::error;
@@ -119,6 +121,18 @@ fn proposal_views(proposal: &Proposal, view: &View<'_>) -> Result<Vec<RepoView>,
     Ok(views)
 }
 
+/// Awaits a commit, and passes the turn on as soon as it has its place in the queue: commits are decided in
+/// the order of the queue.
+async fn queued<T>(commit: impl Future<Output = T>, turn: Turn) -> T {
+    tokio::pin!(commit);
+    let first = poll_fn(|cx| Poll::Ready(commit.as_mut().poll(cx))).await;
+    turn.pass();
+    match first {
+        Poll::Ready(done) => done,
+        Poll::Pending => commit.await,
+    }
+}
+
 /// NIP-70, EV-1: what an author protected comes from nobody else.
 fn protection(event: &Event, authenticated: &[PublicKey]) -> Option<&'static str> {
     let protected = event.tags.iter().any(|tag| tag.as_slice()[0] == "-");
@@ -140,7 +154,7 @@ impl Intake for Service {
                 self.metrics.refused_event(kind, Reason::Blocked);
                 (false, refusal.to_owned())
             }
-            None => self.submit(event, Origin::Client).await,
+            None => self.submit_in_turn(event, Origin::Client, from.turn).await,
         };
         Answered { accepted, message }
     }
@@ -153,6 +167,10 @@ impl Intake for Service {
 impl Service {
     /// Takes one event in and says what the sender is told: whether it is accepted, and the words (§5).
     pub async fn submit(&self, event: Event, origin: Origin) -> (bool, String) {
+        self.submit_in_turn(event, origin, Turn::default()).await
+    }
+
+    async fn submit_in_turn(&self, event: Event, origin: Origin, mut turn: Turn) -> (bool, String) {
         let kind = event.kind.as_u16();
         self.metrics.events_received.count(Kind::of(kind));
         let read = match self.verifier.verify(event).await {
@@ -166,7 +184,8 @@ impl Service {
                 return (false, rejection.to_string());
             }
         };
-        match self.admit(arrival, origin).await {
+        turn.come().await;
+        match self.admit(arrival, origin, turn).await {
             Ok((accepted, words)) => (accepted, words),
             Err(CommitError::DiskFull) => {
                 self.metrics.refused_event(kind, Reason::DiskFull);
@@ -180,8 +199,16 @@ impl Service {
         }
     }
 
-    async fn admit(&self, arrival: Arrival, origin: Origin) -> Result<(bool, String), CommitError> {
-        if let Some(answer) = self.refused_at_once(&arrival, origin)? {
+    async fn admit(
+        &self,
+        arrival: Arrival,
+        origin: Origin,
+        turn: Turn,
+    ) -> Result<(bool, String), CommitError> {
+        // What was sent before may change the verdict and is not readable yet: then only the commit decides.
+        if !turn.follows()
+            && let Some(answer) = self.refused_at_once(&arrival, origin)?
+        {
             self.metrics.answered(arrival.event().kind(), &answer);
             return Ok((answer.accepted(), answer.to_string()));
         }
@@ -190,18 +217,16 @@ impl Service {
         let now = self.clock.now();
         let facts = measured.facts;
         let event = arrival.event().clone();
-        let committed = self
-            .store
-            .commit(move |view| {
-                let cx = Circumstances {
-                    policy: &policy,
-                    now,
-                    origin,
-                };
-                let Decision { answer, batch } = decide(&arrival, view, &facts, cx)?;
-                Ok((batch, answer))
-            })
-            .await?;
+        let commit = self.store.commit(move |view| {
+            let cx = Circumstances {
+                policy: &policy,
+                now,
+                origin,
+            };
+            let Decision { answer, batch } = decide(&arrival, view, &facts, cx)?;
+            Ok((batch, answer))
+        });
+        let committed = queued(commit, turn).await?;
         drop(measured.leases);
         failpoint::pass("event.committed");
         let answer = committed.value.clone();

@@ -223,6 +223,31 @@ async fn a_push_works_the_moment_both_answers_are_in_a_hundred_times() {
     assert_eq!(relay.count(json!({"kinds": [30618]})).await, 100);
 }
 
+/// A client need not wait for one answer to send what builds on it: twenty projects in one breath.
+#[tokio::test]
+async fn what_one_connection_sends_is_decided_in_that_order() {
+    let server = Server::spawn().await;
+    let mut relay = server.relay().await;
+    let mut sent = Vec::new();
+    for number in 0..20 {
+        let alice = Maintainer::new(&format!("project-{number}"), &server).await;
+        let first = alice.commit("first").await;
+        sent.push(
+            alice
+                .person
+                .announcement(&format!("project-{number}"), &server)
+                .sign(),
+        );
+        sent.push(alice.state([("refs/heads/main", &first)]));
+    }
+    for event in &sent {
+        relay.send_event(event).await;
+    }
+    for event in &sent {
+        relay.answer_to(&event.id.to_hex()).await.accepted();
+    }
+}
+
 /// EV-7: both in flight at once on one connection; answers in their own time, then it works.
 #[tokio::test]
 async fn announcement_and_state_sent_without_waiting_are_both_taken() {
