@@ -13,18 +13,26 @@ struct Acknowledged {
     events: Vec<Event>,
 }
 
-/// The served state of the repository, and that refs are exactly its.
+/// The served state of the repository, and that refs are exactly its. What a killed push had installed may
+/// be served moments after the start: relay, refs, relay are read until the relay says the same twice.
 async fn served_state_that_refs_agree_with(server: &Server, alice: &Maintainer) -> Option<Event> {
     let filter = json!({"kinds": [30618], "#d": [alice.identifier]});
+    let served = async || server.query(filter.clone()).await.into_iter().next();
+    let mut read = None;
     // Brought in line within moments of the start (GIT-13); never anything else meanwhile.
-    let mut state = None;
     grasp_testkit::eventually("the repository answers", async || {
-        state = server.query(filter.clone()).await.into_iter().next();
+        let before = served().await;
         let target = grasp_testkit::wire::info_refs(&alice.path(), "git-upload-pack");
-        server.request("GET", &target, &[]).await.status == 200
+        if server.request("GET", &target, &[]).await.status != 200 {
+            return false;
+        }
+        let listed = alice.remote_branches_and_tags().await;
+        let stable = before == served().await;
+        read = Some((before, listed));
+        stable
     })
     .await;
-    let listed = alice.remote_branches_and_tags().await;
+    let (state, listed) = read.expect("read at least once");
     let named = state.as_ref().map(grasp_testkit::git::refs_named_by);
     let named = named.unwrap_or_default();
     assert_eq!(listed, named, "relay and git tell the same story");
