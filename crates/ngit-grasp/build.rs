@@ -1,10 +1,11 @@
-//! Tells the program which commit it is built from: `NGIT_BUILD_COMMIT` if a packager sets it, else what git says.
+//! Tells the program which commit it is built from: `GRASP_BUILD_COMMIT` if a packager sets it, else what git says.
+//! Not a name that starts like a setting: `cargo run` hands it to the program too, which would call it unknown.
 
 use std::process::Command;
 
 fn main() {
-    println!("cargo::rerun-if-env-changed=NGIT_BUILD_COMMIT");
-    if std::env::var_os("NGIT_BUILD_COMMIT").is_some() {
+    println!("cargo::rerun-if-env-changed=GRASP_BUILD_COMMIT");
+    if std::env::var_os("GRASP_BUILD_COMMIT").is_some() {
         return;
     }
     // The log of HEAD grows with each commit and each checkout.
@@ -12,7 +13,7 @@ fn main() {
         println!("cargo::rerun-if-changed={log}");
     }
     if let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) {
-        println!("cargo::rustc-env=NGIT_BUILD_COMMIT={commit}");
+        println!("cargo::rustc-env=GRASP_BUILD_COMMIT={commit}");
     }
 }
 

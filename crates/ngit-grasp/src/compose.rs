@@ -93,7 +93,7 @@ fn monitoring(config: &Config) -> MonitoringSettings {
         abuse_threshold: metrics.metrics_connection_per_ip_abuse_threshold.get(),
         build: Build {
             version: env!("CARGO_PKG_VERSION"),
-            commit: option_env!("NGIT_BUILD_COMMIT").unwrap_or("unknown"),
+            commit: option_env!("GRASP_BUILD_COMMIT").unwrap_or("unknown"),
         },
     }
 }
