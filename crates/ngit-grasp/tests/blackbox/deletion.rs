@@ -103,6 +103,24 @@ async fn deleting_the_winning_state_brings_back_the_one_before() {
     assert!(!server.serves(&winner).await);
 }
 
+/// DEL-4, PUR-10: the coordinate itself goes with its states and its repository, and nothing else does.
+#[tokio::test]
+async fn deleting_a_served_announcement_by_its_address_takes_state_and_repository() {
+    let server = Server::spawn().await;
+    let alice = Maintainer::serving("project", &server).await;
+    let other = Maintainer::serving("other", &server).await;
+    let deletion = alice.person.draft(5).tag(["a", &alice.coordinate()]).sign();
+    alice.publish(&deletion).await.accepted();
+    let of_project = json!({"kinds": [30617, 30618], "#d": ["project"]});
+    grasp_testkit::eventually("announcement and state go", async || {
+        server.query(of_project.clone()).await.is_empty()
+    })
+    .await;
+    let bare = server.repository(&alice.person.npub(), "project");
+    grasp_testkit::eventually("the repository goes", async || !bare.exists()).await;
+    assert_eq!(other.remote_branches_and_tags().await.len(), 1);
+}
+
 /// EV-4, cases 53
 #[tokio::test]
 async fn an_expired_event_is_refused_and_a_stored_one_vanishes_at_its_time() {
