@@ -4,9 +4,15 @@
     audit_verdict.py exactly|at-most REPORT.json LIST
 
 `exactly`: a check on the list that passes is an error too, so that the list shrinks as features arrive.
+
+Exit 0: as the list says; 1: not; 3: nothing can be told from this run, and another one must judge.
 """
 import json
 import sys
+
+# Checks of grasp-audit 0.2.0 that look for the text "404" in all that git prints, also in the URL there: of
+# a port and a name drawn at random about one in fifty holds it, and the check then fails whatever the server says.
+BY_CHANCE = {"prs_push_other_refs_rejected"}
 
 mode, report_path, list_path = sys.argv[1:]
 with open(report_path) as file:
@@ -22,7 +28,8 @@ for test in report["tests"]:
 failed = {name for name, what in state.items() if what == "failed"}
 named = sum(test["state"] == "failed" for test in report["tests"])
 
-complaints = [f"fails, and is not on {list_path}: {name}" for name in sorted(failed - allowed)]
+unlisted = failed - allowed
+complaints = [f"fails, and is not on {list_path}: {name}" for name in sorted(unlisted)]
 if mode == "exactly":
     complaints += [f"passes, so take it off {list_path}: {name}" for name in sorted(allowed - failed)]
 if report["failed"] > named:
@@ -32,4 +39,5 @@ if not report["passed"]:
 print(f"{report['passed']} passed, {report['failed']} failed ({len(allowed)} on the list), {report['skipped']} skipped")
 for line in complaints:
     print(f"  {line}")
-sys.exit(bool(complaints))
+by_chance = unlisted and unlisted <= BY_CHANCE and len(complaints) == len(unlisted)
+sys.exit(3 if by_chance else bool(complaints))
