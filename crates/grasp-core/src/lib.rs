@@ -24,6 +24,7 @@ pub mod push;
 pub mod refname;
 pub mod refplan;
 pub mod related;
+pub mod request;
 mod retract;
 pub mod service;
 pub mod settle;

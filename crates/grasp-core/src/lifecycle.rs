@@ -107,7 +107,7 @@ pub enum Change {
         /// The new deadline.
         deadline: Option<Timestamp>,
     },
-    /// Removes a stored event for good; with a deletion request go its gates.
+    /// Removes a stored event for good; with a request to delete or to vanish go its gates.
     Remove {
         /// Which.
         event: EventId,
@@ -181,6 +181,15 @@ pub enum Change {
         /// `kind:pubkey:d`.
         address: String,
         /// Versions made up to then are gated.
+        until: Timestamp,
+        /// The request.
+        request: EventId,
+    },
+    /// A request to vanish gates everything that its author made up to a time (DEL-8).
+    GateAuthor {
+        /// Whose events are gated.
+        author: nostr::key::PublicKey,
+        /// Events made up to then: the request's own time.
         until: Timestamp,
         /// The request.
         request: EventId,

@@ -144,6 +144,11 @@ impl<'a, 'env> Writing<'a, 'env> {
                 until,
                 request,
             } => self.gate_address(address, *until, request),
+            Change::GateAuthor {
+                author,
+                until,
+                request,
+            } => self.gate_author(author, *until, request),
         }
     }
 

@@ -1,9 +1,10 @@
-//! What is remembered of events that are not here: marks (PUR-8, SYNC-32) and the gates of deletion
-//! requests (DEL-1).
+//! What is remembered of events that are not here: marks (PUR-8, SYNC-32) and the gates of requests to
+//! delete and to vanish (DEL-1, DEL-8).
 
 use grasp_core::admission::Known;
 use grasp_core::event::{VerifiedEvent, kind};
 use grasp_core::lifecycle::MarkReason;
+use grasp_core::request::Gate;
 use nostr::event::EventId;
 use nostr::key::PublicKey;
 use nostr::types::Timestamp;
@@ -73,12 +74,30 @@ impl Writing<'_, '_> {
             .put(self.transaction, &key, &until)?)
     }
 
-    /// A deletion request that is gone gates nothing. What others gate too stays gated.
+    pub(crate) fn gate_author(
+        &mut self,
+        author: &PublicKey,
+        until: Timestamp,
+        request: &EventId,
+    ) -> Result<(), StoreError> {
+        let key = Key::new(&[author.as_bytes(), request.as_bytes()]);
+        let until = until.as_secs().to_be_bytes();
+        Ok(self
+            .tables
+            .gated_authors
+            .put(self.transaction, &key, &until)?)
+    }
+
+    /// A request that is gone gates nothing. What others gate too stays gated.
     pub(crate) fn drop_gates(&mut self, request: &VerifiedEvent) -> Result<(), StoreError> {
+        let (id, author) = (request.id(), request.author());
+        if request.kind() == kind::VANISH {
+            let key = Key::new(&[author.as_bytes(), id.as_bytes()]);
+            self.tables.gated_authors.delete(self.transaction, &key)?;
+        }
         if request.kind() != kind::DELETION {
             return Ok(());
         }
-        let (id, author) = (request.id(), request.author());
         for tag in request.tags().filter(|tag| tag.len() > 1) {
             match tag[0].as_str() {
                 "e" => {
@@ -150,7 +169,7 @@ impl View<'_> {
         };
         Ok(Known {
             stage: self.record(&event.id())?.map(|(_, record)| record.stage()),
-            deleted: self.is_gated(event)?,
+            gate: self.gate(event)?,
             expired_mark: self.is_marked(&event.id(), MarkReason::Expired, now)?,
             served_version,
             announced: event.kind() == kind::STATE
@@ -177,7 +196,19 @@ impl View<'_> {
             .is_some_and(|until| until > now))
     }
 
-    fn is_gated(&self, event: &VerifiedEvent) -> Result<bool, StoreError> {
+    /// What keeps `event` out. Who vanished has deleted everything.
+    fn gate(&self, event: &VerifiedEvent) -> Result<Option<Gate>, StoreError> {
+        if self.has_vanished(event)? {
+            return Ok(Some(Gate::Vanish));
+        }
+        Ok(self.is_deleted(event)?.then_some(Gate::Deletion))
+    }
+
+    /// Requests to delete are never deleted, or the last of two would undo the first.
+    fn is_deleted(&self, event: &VerifiedEvent) -> Result<bool, StoreError> {
+        if is_request(event.kind()) {
+            return Ok(false);
+        }
         let key = Key::new(&[event.id().as_bytes(), event.author().as_bytes()]);
         let mut gates = self.tables.gated_events.prefix_iter(self.reading, &key)?;
         if gates.next().transpose()?.is_some() {
@@ -197,4 +228,21 @@ impl View<'_> {
         }
         Ok(false)
     }
+
+    /// DEL-8. A request to vanish does not gate itself: sent again it is known.
+    fn has_vanished(&self, event: &VerifiedEvent) -> Result<bool, StoreError> {
+        let (id, author) = (event.id(), event.author());
+        let gates = &self.tables.gated_authors;
+        for row in gates.prefix_iter(self.reading, author.as_bytes())? {
+            let (key, until) = row?;
+            if event.created_at() <= read_until(until)? && !key.ends_with(id.as_bytes()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn is_request(kind: u16) -> bool {
+    matches!(kind, kind::DELETION | kind::VANISH)
 }

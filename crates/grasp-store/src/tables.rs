@@ -45,6 +45,8 @@ pub(crate) struct Tables {
     pub(crate) gated_events: Table,
     /// hash of an address, request → until.
     pub(crate) gated_addresses: Table,
+    /// author, request to vanish → until.
+    pub(crate) gated_authors: Table,
     /// author → waiting announcements, other waiting events.
     pub(crate) load: Table,
     /// root → events, bytes of the replies that count against it.
@@ -76,6 +78,7 @@ impl Tables {
             marks,
             gated_events,
             gated_addresses,
+            gated_authors,
             load,
             budgets,
             idle,
@@ -101,6 +104,7 @@ impl Tables {
                 "marks",
                 "gated_events",
                 "gated_addresses",
+                "gated_authors",
                 "load",
                 "budgets",
                 "idle",
@@ -126,6 +130,7 @@ impl Tables {
             marks,
             gated_events,
             gated_addresses,
+            gated_authors,
             load,
             budgets,
             idle,
@@ -155,6 +160,7 @@ impl Tables {
             ("placements", &self.placements),
             ("gated_events", &self.gated_events),
             ("gated_addresses", &self.gated_addresses),
+            ("gated_authors", &self.gated_authors),
             ("load", &self.load),
             ("budgets", &self.budgets),
             ("idle", &self.idle),

@@ -23,6 +23,7 @@ use nostr::key::PublicKey;
 
 use crate::event::Version;
 use crate::lifecycle::{Batch, Stage};
+use crate::request::Gate;
 use crate::view::RepoView;
 
 pub use announcement::admit_announcement;
@@ -58,8 +59,8 @@ impl Decision {
 pub struct Known {
     /// Where the same event lives already.
     pub stage: Option<Stage>,
-    /// A deletion request gates its id, or its address up to its time.
-    pub deleted: bool,
+    /// What its author asked for and does not let it in.
+    pub gate: Option<Gate>,
     /// Expired from purgatory before (PUR-8).
     pub expired_mark: bool,
     /// For replaceable and addressable kinds: the newest version served.

@@ -4,6 +4,7 @@ use super::{Answer, Decision, Known, Rejection};
 use crate::event::{VerifiedEvent, kind};
 use crate::lifecycle::Stage;
 use crate::policy::{Circumstances, Origin};
+use crate::request::Gate;
 
 const REPOST: u16 = 6;
 const GENERIC_REPOST: u16 = 16;
@@ -30,14 +31,21 @@ fn refusal(event: &VerifiedEvent, known: &Known, cx: Circumstances<'_>) -> Optio
         Some(Rejection::GiftWrapRecipients)
     } else if event.created_at().as_secs() > latest {
         Some(Rejection::TooFarAhead { ahead_max })
-    } else if known.deleted {
-        Some(Rejection::Deleted)
+    } else if let Some(gate) = known.gate {
+        Some(gated(gate))
     } else if cx.origin == Origin::Sync && kind::is_ephemeral(event.kind()) {
         Some(Rejection::EphemeralBySync)
     } else if cx.origin == Origin::Sync && known.expired_mark && known.stage.is_none() {
         Some(Rejection::PreviouslyExpired)
     } else {
         None
+    }
+}
+
+fn gated(gate: Gate) -> Rejection {
+    match gate {
+        Gate::Deletion => Rejection::Deleted,
+        Gate::Vanish => Rejection::Vanished,
     }
 }
 
@@ -68,6 +76,7 @@ fn carries_protected(content: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Policy;
     use crate::testing::{NOW, cx, draft, key, policy};
 
     fn answer(event: &VerifiedEvent, known: &Known) -> Option<Answer> {
@@ -163,7 +172,7 @@ mod tests {
     fn what_was_deleted_comes_back_by_no_way() {
         let event = draft(1621, key(1)).event();
         let known = Known {
-            deleted: true,
+            gate: Some(Gate::Deletion),
             ..Known::default()
         };
         assert_eq!(answer(&event, &known), Some(Rejection::Deleted.into()));
@@ -171,6 +180,28 @@ mod tests {
             answer_to_sync(&event, &known),
             Some(Rejection::Deleted.into())
         );
+    }
+
+    /// DEL-8, case 55: whoever it is, and by whatever way.
+    #[test]
+    fn what_was_made_before_its_author_vanished_comes_back_by_no_way() {
+        let known = Known {
+            gate: Some(Gate::Vanish),
+            ..Known::default()
+        };
+        let vanished = Some(Rejection::Vanished.into());
+        for kind in [kind::ANNOUNCEMENT, kind::DELETION, kind::VANISH, 29846] {
+            let event = draft(kind, key(1)).event();
+            assert_eq!(answer(&event, &known), vanished, "{kind}");
+            assert_eq!(answer_to_sync(&event, &known), vanished, "{kind}");
+        }
+        let policy = Policy {
+            relay_owner: key(1),
+            ..policy()
+        };
+        let event = draft(kind::PROFILE, key(1)).event();
+        let decision = screen(&event, &known, cx(&policy)).expect("gated");
+        assert_eq!(Some(decision.answer), vanished);
     }
 
     /// PUR-8, ST-5

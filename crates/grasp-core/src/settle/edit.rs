@@ -89,7 +89,8 @@ pub(crate) fn apply(view: &mut RepoView, change: &Change) {
         | Change::Dirty(_)
         | Change::Hunt { .. }
         | Change::GateEvent { .. }
-        | Change::GateAddress { .. } => {}
+        | Change::GateAddress { .. }
+        | Change::GateAuthor { .. } => {}
     }
 }
 

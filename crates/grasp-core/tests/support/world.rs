@@ -18,6 +18,7 @@ use grasp_core::proposal::Proposal;
 use grasp_core::purgatory::{expire_all, expire_upload};
 use grasp_core::refplan::{desired, winner};
 use grasp_core::related::{References, RelatedFacts, Relative};
+use grasp_core::request::Gate;
 use grasp_core::settle::{applied, conclude, settle};
 use grasp_core::state::StateEvent;
 use grasp_core::view::{ObjectFacts, RepoView};
@@ -48,6 +49,7 @@ pub struct World {
     pub marks: BTreeMap<EventId, Timestamp>,
     pub gates: BTreeSet<(EventId, PublicKey)>,
     pub address_gates: BTreeMap<String, Timestamp>,
+    pub author_gates: BTreeMap<PublicKey, Timestamp>,
     /// The last batch.
     pub batch: Batch,
     pub leased: BTreeSet<RepoAddress>,
@@ -68,6 +70,7 @@ impl World {
             marks: BTreeMap::new(),
             gates: BTreeSet::new(),
             address_gates: BTreeMap::new(),
+            author_gates: BTreeMap::new(),
             batch: Batch::new(),
             leased: BTreeSet::new(),
         }
@@ -134,6 +137,8 @@ impl World {
     fn known(&self, event: &VerifiedEvent) -> Known {
         let address = event.address();
         let gated_until = address.and_then(|address| self.address_gates.get(&address));
+        let covers =
+            |until: Option<&Timestamp>| until.is_some_and(|until| event.created_at() <= *until);
         let versions = self.others.values().filter(|other| {
             other.stage == Stage::Served
                 && other.event.address().is_some()
@@ -141,8 +146,13 @@ impl World {
         });
         Known {
             stage: self.stage(&event.id()),
-            deleted: self.gates.contains(&(event.id(), event.author()))
-                || gated_until.is_some_and(|until| event.created_at() <= *until),
+            gate: if covers(self.author_gates.get(&event.author())) {
+                Some(Gate::Vanish)
+            } else if self.gates.contains(&(event.id(), event.author())) || covers(gated_until) {
+                Some(Gate::Deletion)
+            } else {
+                None
+            },
             expired_mark: self.marks.contains_key(&event.id()),
             served_version: versions.map(|other| other.event.version()).max(),
             announced: false,
@@ -379,7 +389,12 @@ impl World {
                     self.gates.insert((*event, *author));
                 }
                 Change::GateAddress { address, until, .. } => {
-                    self.address_gates.insert(address.clone(), *until);
+                    let gate = self.address_gates.entry(address.clone()).or_default();
+                    *gate = (*gate).max(*until);
+                }
+                Change::GateAuthor { author, until, .. } => {
+                    let gate = self.author_gates.entry(*author).or_default();
+                    *gate = (*gate).max(*until);
                 }
                 _ => {}
             }

@@ -127,7 +127,7 @@ pub async fn the_gates_of_a_request_go_with_it_and_no_others(store: &Store) {
         let snapshot = store.snapshot().expect("a snapshot");
         for gated in [&state, &issue] {
             let known = snapshot.view().known(gated, at(9)).expect("reads");
-            assert_eq!(known.deleted, left);
+            assert_eq!(known.gate.is_some(), left);
         }
     }
     let mut rows = store.row_counts().expect("counts");

@@ -52,6 +52,8 @@ macro_rules! conformance_suite {
                 counters_follow_the_stages,
                 budgets_count_served_replies,
                 marks_and_gates_are_remembered,
+                a_request_to_vanish_gates_its_author_up_to_its_time,
+                a_request_cannot_be_deleted,
                 a_hunt_may_only_move_earlier;
             gathering:
                 a_view_holds_whom_listing_connects_and_no_stranger,
