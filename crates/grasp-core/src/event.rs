@@ -62,6 +62,35 @@ pub mod kind {
     }
 }
 
+/// An event whose id is the hash of its content. Who signed it is not known yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdentifiedEvent(Event);
+
+impl IdentifiedEvent {
+    /// Checks the id: call it off the async workers, the content may be long.
+    pub fn identify(event: Event) -> Result<Self, VerifyError> {
+        if event.verify_id() {
+            Ok(Self(event))
+        } else {
+            Err(VerifyError::Id)
+        }
+    }
+
+    /// The event itself.
+    pub fn event(&self) -> &Event {
+        &self.0
+    }
+
+    /// Checks the signature: some 40 µs of one core.
+    pub fn verify(self) -> Result<VerifiedEvent, VerifyError> {
+        if self.0.verify_signature() {
+            Ok(VerifiedEvent(Arc::new(self.0)))
+        } else {
+            Err(VerifyError::Signature)
+        }
+    }
+}
+
 /// An event whose id and signature are right. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedEvent(Arc<Event>);
@@ -80,13 +109,7 @@ pub enum VerifyError {
 impl VerifiedEvent {
     /// Checks id and signature: some 40 µs of one core, so call it off the async workers.
     pub fn verify(event: Event) -> Result<Self, VerifyError> {
-        if !event.verify_id() {
-            return Err(VerifyError::Id);
-        }
-        if !event.verify_signature() {
-            return Err(VerifyError::Signature);
-        }
-        Ok(Self(Arc::new(event)))
+        IdentifiedEvent::identify(event)?.verify()
     }
 
     /// Takes back an event that was verified before it was stored. For the store alone: whatever
@@ -127,9 +150,7 @@ impl VerifiedEvent {
 
     /// The first value of the first tag `name` that has one.
     pub fn first_value(&self, name: &str) -> Option<&str> {
-        self.tags()
-            .find(|tag| tag[0] == name && tag.len() > 1)
-            .map(|tag| tag[1].as_str())
+        first_value(&self.0, name)
     }
 
     /// All values of all tags `name`, in order, repeats dropped (KIND-4).
@@ -167,10 +188,7 @@ impl VerifiedEvent {
 
     /// NIP-40: when it stops to be shown.
     pub fn expiration(&self) -> Option<Timestamp> {
-        self.first_value("expiration")?
-            .parse()
-            .ok()
-            .map(Timestamp::from_secs)
+        expiration(&self.0)
     }
 
     /// Its place in the order of versions.
@@ -180,6 +198,19 @@ impl VerifiedEvent {
             id: self.id(),
         }
     }
+}
+
+/// The first value of the first tag `name` that has one.
+fn first_value<'e>(event: &'e Event, name: &str) -> Option<&'e str> {
+    let mut tags = event.tags.iter().map(nostr::event::Tag::as_slice);
+    tags.find(|tag| tag[0] == name && tag.len() > 1)
+        .map(|tag| tag[1].as_str())
+}
+
+/// NIP-40: when an event says that it ends.
+pub(crate) fn expiration(event: &Event) -> Option<Timestamp> {
+    let end = first_value(event, "expiration")?.parse().ok();
+    end.map(Timestamp::from_secs)
 }
 
 /// A type that an event was read as, and that keeps it.

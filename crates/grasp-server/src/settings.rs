@@ -93,6 +93,8 @@ pub struct GitLimits {
 pub struct Timers {
     /// Between two looks for what has expired (PUR-1).
     pub sweep: Duration,
+    /// How long the answer to an event waits for directories and refs (EV-7).
+    pub apply: Duration,
     /// Between two signs of life on the sideband of a push (GIT-7).
     pub keepalive: Duration,
     /// How long a stop waits for running pushes (CLI-2).
@@ -116,6 +118,7 @@ impl Default for Timers {
     fn default() -> Self {
         Self {
             sweep: Duration::from_mins(1),
+            apply: Duration::from_secs(10),
             keepalive: Duration::from_secs(5),
             stop: Duration::from_secs(30),
         }

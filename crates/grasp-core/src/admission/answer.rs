@@ -59,6 +59,15 @@ pub enum Rejection {
     /// NIP-59.
     #[error("blocked: GiftWrap must contain exactly one recipient public key")]
     GiftWrapRecipients,
+    /// NIP-42: it is the answer to a challenge, for nobody else to see.
+    #[error("invalid: kind 22242 authenticates a connection and is sent by AUTH")]
+    Authentication,
+    /// NIP-70, and nobody has authenticated. A challenge goes out first.
+    #[error("auth-required: you must auth")]
+    AuthRequired,
+    /// NIP-70.
+    #[error("blocked: this event may only be published by its author")]
+    NotByItsAuthor,
     /// EV-3.
     #[error("invalid: ephemeral events are not persisted through sync")]
     EphemeralBySync,
@@ -267,6 +276,20 @@ mod tests {
         for (rejection, prefix, words) in quoted {
             let text = say(rejection);
             assert!(text.starts_with(prefix) && text.contains(words), "{text}");
+        }
+    }
+
+    /// §5, NIP-70
+    #[test]
+    fn what_is_protected_is_refused_in_the_words_of_the_table() {
+        for (rejection, text) in [
+            (Rejection::AuthRequired, "auth-required: you must auth"),
+            (
+                Rejection::NotByItsAuthor,
+                "blocked: this event may only be published by its author",
+            ),
+        ] {
+            assert_eq!(Answer::from(rejection).to_string(), text);
         }
     }
 

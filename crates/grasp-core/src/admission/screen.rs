@@ -1,14 +1,10 @@
 //! The checks that come before the kind of an event matters (EV-1, EV-3, EV-4, KIND-7).
 
-use super::{Answer, Decision, Known, Rejection};
+use super::{Answer, Decision, Known, Rejection, glance};
 use crate::event::{VerifiedEvent, kind};
 use crate::lifecycle::Stage;
 use crate::policy::{Circumstances, Origin};
 use crate::request::Gate;
-
-const REPOST: u16 = 6;
-const GENERIC_REPOST: u16 = 16;
-const GIFT_WRAP: u16 = 1059;
 
 /// The checks that come before the kind (EV-1, EV-4, KIND-7). `Some` ends the matter.
 ///
@@ -23,12 +19,9 @@ pub fn screen(event: &VerifiedEvent, known: &Known, cx: Circumstances<'_>) -> Op
 fn refusal(event: &VerifiedEvent, known: &Known, cx: Circumstances<'_>) -> Option<Rejection> {
     let ahead_max = cx.policy.created_at_ahead_max.as_secs();
     let latest = cx.now.as_secs().saturating_add(ahead_max);
-    if event.expiration().is_some_and(|end| end <= cx.now) {
-        Some(Rejection::Expired)
-    } else if is_repost(event.kind()) && carries_protected(&event.event().content) {
-        Some(Rejection::RepostOfProtected)
-    } else if event.kind() == GIFT_WRAP && event.tags().filter(|tag| tag[0] == "p").count() != 1 {
-        Some(Rejection::GiftWrapRecipients)
+    // Looked at before, but it may have had to wait since.
+    if let Some(rejection) = glance(event.event(), cx.now) {
+        Some(rejection)
     } else if event.created_at().as_secs() > latest {
         Some(Rejection::TooFarAhead { ahead_max })
     } else if let Some(gate) = known.gate {
@@ -61,16 +54,6 @@ fn repetition(event: &VerifiedEvent, known: &Known) -> Option<Answer> {
         _ if newer_is_served && event.kind() != kind::ANNOUNCEMENT => Some(Answer::Superseded),
         Some(Stage::Parked | Stage::Held) | None => None,
     }
-}
-
-fn is_repost(kind: u16) -> bool {
-    matches!(kind, REPOST | GENERIC_REPOST)
-}
-
-/// Whether the content is an event with a `-` tag (NIP-70).
-fn carries_protected(content: &str) -> bool {
-    nostr::event::Event::from_json(content)
-        .is_ok_and(|inner| inner.tags.iter().any(|tag| tag.as_slice()[0] == "-"))
 }
 
 #[cfg(test)]
@@ -228,37 +211,5 @@ mod tests {
             answer_to_sync(&event, &Known::default()),
             Some(Rejection::EphemeralBySync.into())
         );
-    }
-
-    /// EV-1
-    #[test]
-    fn reposts_and_gift_wraps_are_read_before_they_are_taken() {
-        let inner = draft(1, key(2)).tag(["-"]).event();
-        let repost = |inner: &VerifiedEvent| {
-            draft(REPOST, key(1))
-                .content(inner.event().as_json())
-                .event()
-        };
-        let known = Known::default();
-        assert_eq!(
-            answer(&repost(&inner), &known),
-            Some(Rejection::RepostOfProtected.into())
-        );
-        assert_eq!(answer(&repost(&draft(1, key(2)).event()), &known), None);
-        let wrap = |recipients: &[u8]| {
-            recipients
-                .iter()
-                .fold(draft(GIFT_WRAP, key(1)), |wrap, n| {
-                    wrap.tag(["p".to_owned(), key(*n).to_hex()])
-                })
-                .event()
-        };
-        assert_eq!(answer(&wrap(&[2]), &known), None);
-        for wrong in [wrap(&[]), wrap(&[2, 3])] {
-            assert_eq!(
-                answer(&wrong, &known),
-                Some(Rejection::GiftWrapRecipients.into())
-            );
-        }
     }
 }

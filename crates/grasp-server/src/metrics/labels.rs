@@ -124,6 +124,9 @@ impl Reason {
             Rejection::Expired => Self::Expired,
             Rejection::RepostOfProtected
             | Rejection::GiftWrapRecipients
+            | Rejection::Authentication
+            | Rejection::AuthRequired
+            | Rejection::NotByItsAuthor
             | Rejection::EphemeralBySync => Self::Blocked,
             Rejection::Deleted => Self::Deleted,
             Rejection::Vanished => Self::Vanished,

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::task::Poll;
-use std::time::Duration;
 
 use grasp_core::Event;
 use grasp_core::admission::{self, Answer, Decision, Rejection};
@@ -24,9 +23,6 @@ use tracing::error;
 use super::Service;
 use super::facts::{self, Measured, Wanted};
 use crate::metrics::{Kind, Reason};
-
-/// How long `OK` may wait for directories and refs (EV-7).
-const APPLY_WAIT: Duration = Duration::from_secs(10);
 
 /// An event that was verified and read as what its kind says it is.
 #[derive(Debug, Clone)]
@@ -121,6 +117,33 @@ fn proposal_views(proposal: &Proposal, view: &View<'_>) -> Result<Vec<RepoView>,
     Ok(views)
 }
 
+/// Who brings an event.
+#[derive(Debug, Clone, Copy)]
+enum Sender<'a> {
+    /// A client, with the keys that its connection has proven to hold (NIP-42).
+    Client(&'a [PublicKey]),
+    /// Another server, by sync.
+    Server,
+}
+
+impl Sender<'_> {
+    fn origin(self) -> Origin {
+        match self {
+            Self::Client(_) => Origin::Client,
+            Self::Server => Origin::Sync,
+        }
+    }
+
+    /// NIP-70
+    fn may_bring(self, event: VerifiedEvent) -> Result<VerifiedEvent, Rejection> {
+        let refused = match self {
+            Self::Client(authenticated) => admission::protection(&event, authenticated),
+            Self::Server => None,
+        };
+        refused.map_or(Ok(event), Err)
+    }
+}
+
 /// Awaits a commit, and passes the turn on as soon as it has its place in the queue: commits are decided in
 /// the order of the queue.
 async fn queued<T>(commit: impl Future<Output = T>, turn: Turn) -> T {
@@ -133,29 +156,10 @@ async fn queued<T>(commit: impl Future<Output = T>, turn: Turn) -> T {
     }
 }
 
-/// NIP-70, EV-1: what an author protected comes from nobody else.
-fn protection(event: &Event, authenticated: &[PublicKey]) -> Option<&'static str> {
-    let protected = event.tags.iter().any(|tag| tag.as_slice()[0] == "-");
-    if !protected || authenticated.contains(&event.pubkey) {
-        None
-    } else if authenticated.is_empty() {
-        Some("auth-required: you must auth")
-    } else {
-        Some("blocked: this event may only be published by its author")
-    }
-}
-
 impl Intake for Service {
     async fn submit(&self, event: Event, from: Submitter) -> Answered {
-        let (accepted, message) = match protection(&event, &from.authenticated) {
-            Some(refusal) => {
-                let kind = event.kind.as_u16();
-                self.metrics.events_received.count(Kind::of(kind));
-                self.metrics.refused_event(kind, Reason::Blocked);
-                (false, refusal.to_owned())
-            }
-            None => self.submit_in_turn(event, Origin::Client, from.turn).await,
-        };
+        let sender = Sender::Client(&from.authenticated);
+        let (accepted, message) = self.submit_in_turn(event, sender, from.turn).await;
         Answered { accepted, message }
     }
 
@@ -167,25 +171,36 @@ impl Intake for Service {
 impl Service {
     /// Takes one event in and says what the sender is told: whether it is accepted, and the words (§5).
     pub async fn submit(&self, event: Event, origin: Origin) -> (bool, String) {
-        self.submit_in_turn(event, origin, Turn::default()).await
+        let sender = match origin {
+            Origin::Client => Sender::Client(&[]),
+            Origin::Sync => Sender::Server,
+        };
+        self.submit_in_turn(event, sender, Turn::default()).await
     }
 
-    async fn submit_in_turn(&self, event: Event, origin: Origin, mut turn: Turn) -> (bool, String) {
+    /// EV-1 in its order: what the event shows by itself and its signature, then who sent it, then what the
+    /// store knows.
+    async fn submit_in_turn(
+        &self,
+        event: Event,
+        sender: Sender<'_>,
+        mut turn: Turn,
+    ) -> (bool, String) {
         let kind = event.kind.as_u16();
         self.metrics.events_received.count(Kind::of(kind));
-        let read = match self.verifier.verify(event).await {
+        let checked = match self.verifier.verify(event, self.clock.now()).await {
             Err(stopping) => return (false, format!("error: {stopping}")),
-            Ok(verdict) => verdict.map_err(Rejection::from).and_then(Arrival::read),
+            Ok(verdict) => verdict.and_then(|event| sender.may_bring(event)),
         };
-        let arrival = match read {
-            Ok(arrival) => arrival,
+        let event = match checked {
+            Ok(event) => event,
             Err(rejection) => {
                 self.metrics.rejected(kind, &rejection);
                 return (false, rejection.to_string());
             }
         };
         turn.come().await;
-        match self.admit(arrival, origin, turn).await {
+        match self.admit(event, sender.origin(), turn).await {
             Ok((accepted, words)) => (accepted, words),
             Err(CommitError::DiskFull) => {
                 self.metrics.refused_event(kind, Reason::DiskFull);
@@ -201,10 +216,18 @@ impl Service {
 
     async fn admit(
         &self,
-        arrival: Arrival,
+        event: VerifiedEvent,
         origin: Origin,
         turn: Turn,
     ) -> Result<(bool, String), CommitError> {
+        let arrival = match Arrival::read(event.clone()) {
+            Ok(arrival) => arrival,
+            Err(rejection) => {
+                let answer = self.answer_unread(&event, rejection, origin)?;
+                self.metrics.answered(event.kind(), &answer);
+                return Ok((answer.accepted(), answer.to_string()));
+            }
+        };
         // What was sent before may change the verdict and is not readable yet: then only the commit decides.
         if !turn.follows()
             && let Some(answer) = self.refused_at_once(&arrival, origin)?
@@ -216,7 +239,6 @@ impl Service {
         let policy = self.policy.clone();
         let now = self.clock.now();
         let facts = measured.facts;
-        let event = arrival.event().clone();
         let commit = self.store.commit(move |view| {
             let cx = Circumstances {
                 policy: &policy,
@@ -236,11 +258,29 @@ impl Service {
             self.fanout.publish_ephemeral(&event, &json.into());
         }
         let waits = committed.dirtied.clone();
-        let finished = tokio::time::timeout(APPLY_WAIT, self.finish(committed, None)).await;
+        let finished = tokio::time::timeout(self.timers.apply, self.finish(committed, None)).await;
         if finished.is_err() && !waits.is_empty() && answer.accepted() {
             return Ok((false, "error: stored, being applied".to_owned()));
         }
         Ok((answer.accepted(), answer.to_string()))
+    }
+
+    /// What is said of an event that is not what its kind promises: the gates come before that (EV-1).
+    fn answer_unread(
+        &self,
+        event: &VerifiedEvent,
+        rejection: Rejection,
+        origin: Origin,
+    ) -> Result<Answer, StoreError> {
+        let snapshot = self.store.snapshot()?;
+        let cx = Circumstances {
+            policy: &self.policy,
+            now: self.clock.now(),
+            origin,
+        };
+        let known = snapshot.view().known(event, cx.now)?;
+        let screened = admission::screen(event, &known, cx);
+        Ok(screened.map_or(rejection.into(), |decision| decision.answer))
     }
 
     /// Refusals and duplicates that a snapshot can tell, so that a flood of them never reaches the
@@ -331,37 +371,4 @@ fn decide(
             admission::admit_related(event, &known, &related, idle.as_ref(), cx)
         }
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use nostr::key::Keys;
-
-    /// Nobody checks the signature here.
-    fn event(author: &Keys, tag: &str) -> Event {
-        let json = serde_json::json!({
-            "id": "0".repeat(64), "pubkey": author.public_key().to_hex(), "created_at": 1, "kind": 1,
-            "tags": [[tag]], "content": "", "sig": "0".repeat(128),
-        });
-        serde_json::from_value(json).expect("the shape of an event")
-    }
-
-    /// EV-1, NIP-70
-    #[test]
-    fn a_protected_event_is_taken_from_its_author_only() {
-        let author = Keys::parse(&"1".repeat(64)).expect("a key");
-        let other = Keys::parse(&"2".repeat(64)).expect("a key").public_key();
-        let protected = event(&author, "-");
-        assert_eq!(protection(&protected, &[author.public_key()]), None);
-        assert_eq!(
-            protection(&protected, &[]),
-            Some("auth-required: you must auth")
-        );
-        assert_eq!(
-            protection(&protected, &[other]),
-            Some("blocked: this event may only be published by its author")
-        );
-        assert_eq!(protection(&event(&author, "t"), &[]), None);
-    }
 }

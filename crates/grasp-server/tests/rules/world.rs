@@ -117,9 +117,14 @@ impl World {
 
     /// A server whose policy differs from the defaults.
     pub(crate) fn with(adjust: impl FnOnce(&mut Policy)) -> Self {
+        Self::adjusted(|settings| adjust(&mut settings.policy))
+    }
+
+    /// A server any of whose settings differ from the defaults.
+    pub(crate) fn adjusted(adjust: impl FnOnce(&mut Settings)) -> Self {
         let folder = TempDir::with_prefix("grasp-rules-").expect("a temporary folder");
         let mut settings = settings(&folder);
-        adjust(&mut settings.policy);
+        adjust(&mut settings);
         let clock = Clock::manual(Timestamp::now());
         let server = Server::open_at(settings.clone(), clock.clone()).expect("a fresh folder");
         Self {
