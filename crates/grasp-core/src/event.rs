@@ -247,6 +247,20 @@ impl PartialOrd for Version {
 mod tests {
     use super::*;
 
+    /// KIND-1: other texts mix these up.
+    #[test]
+    fn kinds_are_those_of_nip_34() {
+        assert_eq!((kind::ANNOUNCEMENT, kind::STATE), (30617, 30618));
+        let roots = (0..=u16::MAX).filter(|kind| kind::is_root(*kind));
+        assert_eq!(roots.collect::<Vec<_>>(), [1617, 1618, 1621]);
+        let with_commits = (0..=u16::MAX).filter(|kind| kind::is_proposal(*kind));
+        assert_eq!(with_commits.collect::<Vec<_>>(), [1618, 1619]);
+        assert_eq!((kind::PATCH, kind::ISSUE), (1617, 1621));
+        assert_eq!((kind::GRASP_LIST, kind::RELAY_LIST), (10317, 10002));
+        assert_eq!((kind::DELETION, kind::VANISH), (5, 62));
+    }
+
+    /// KIND-5
     #[test]
     fn of_two_versions_in_one_second_the_lower_id_wins() {
         let version = |at, id: u8| Version {

@@ -259,6 +259,7 @@ mod tests {
         }
     }
 
+    /// NAME-1
     #[test]
     fn only_a_canonical_npub_names_an_owner() {
         let key = PublicKey::from_hex(&"1".repeat(64)).expect("hex");

@@ -236,7 +236,7 @@ mod tests {
         );
     }
 
-    /// REL-6
+    /// REL-6, G1-5
     #[test]
     fn the_budget_of_a_root_ends_and_its_maintainers_are_exempt() {
         let limits = policy().related;

@@ -72,7 +72,7 @@ fn anonymous(word: &str) -> String {
     }
 }
 
-/// GIT-1, GIT-2
+/// GIT-1, GIT-2, GIT-4
 #[test]
 fn upload_pack_lists_what_git_lists() {
     for repository in [Repository::empty(), Repository::with_history(2)] {

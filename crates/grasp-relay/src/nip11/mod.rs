@@ -123,7 +123,7 @@ mod tests {
         }
     }
 
-    /// N11-1, N11-2, G1-8 … G1-10
+    /// N11-1, N11-2, G1-8, G1-9, G1-10
     #[test]
     fn the_document_tells_what_is_on_and_what_holds() {
         let limits = RelayLimits {

@@ -211,3 +211,34 @@ async fn a_waiting_state_moves_no_ref_before_all_its_objects_are_here() {
     assert_eq!(world.refs(&alice()), Some(main_only(commit(0).await)));
     assert_eq!(world.stage(&state), Some(Stage::Waiting));
 }
+
+/// AFTER-6, GIT-13: a push that is committed is reported as done. A repository that cannot follow is not shown
+/// as it was, and follows later.
+#[tokio::test]
+async fn a_repository_that_cannot_follow_is_not_shown_until_it_did() {
+    let world = World::new();
+    world.serving(&alice()).await;
+    let second = commit(1).await;
+    let state = main_at(&alice(), second);
+    world.send(&state).await.waits();
+    // Where the fresh list of refs is written first.
+    let obstacle = world.path(&alice()).join("packed-refs.new");
+    std::fs::create_dir(&obstacle).expect("writable");
+    world
+        .push(&alice(), &[("refs/heads/main", second)])
+        .await
+        .accepted();
+    assert!(world.serves(&state), "the commit decides");
+    assert_eq!(world.refs(&alice()), Some(main_only(commit(0).await)));
+    assert_eq!(
+        world.advertisement(&alice()).await.0,
+        http::StatusCode::SERVICE_UNAVAILABLE
+    );
+    std::fs::remove_dir(&obstacle).expect("it is there");
+    world.service().retry_marked().await;
+    assert_eq!(
+        world.advertised(&alice()).await,
+        Some(main_only(second)),
+        "tried again"
+    );
+}

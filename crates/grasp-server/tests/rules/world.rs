@@ -297,12 +297,7 @@ impl World {
 
     /// The refs that the git route advertises; `None` if there is no such repository.
     pub(crate) async fn advertised(&self, owner: &Person) -> Option<BTreeMap<String, String>> {
-        let path = format!(
-            "/{}/{REPO}.git/info/refs?service=git-upload-pack",
-            owner.npub()
-        );
-        let request = Request::get(path).body(Body::empty()).expect("a request");
-        let (status, body) = self.ask(request).await;
+        let (status, body) = self.advertisement(owner).await;
         (status == StatusCode::OK).then(|| {
             grasp_testkit::pkt_lines(&body)
                 .iter()
@@ -314,6 +309,16 @@ impl World {
                 })
                 .collect()
         })
+    }
+
+    /// How the git route answers who asks for refs.
+    pub(crate) async fn advertisement(&self, owner: &Person) -> (StatusCode, Vec<u8>) {
+        let path = format!(
+            "/{}/{REPO}.git/info/refs?service=git-upload-pack",
+            owner.npub()
+        );
+        let request = Request::get(path).body(Body::empty()).expect("a request");
+        self.ask(request).await
     }
 
     /// Where an event is in its life.

@@ -220,3 +220,15 @@ fn no_setting_is_defined_twice_and_every_default_is_valid() {
     let loaded = load(&given).expect("every default may be written out");
     assert_eq!(loaded.warnings.len(), 1, "{:?}", loaded.warnings);
 }
+
+/// CL-4: another GRASP server sends 60 commands a minute, each of two requests, and asks for events beside it.
+#[test]
+fn a_peer_server_is_far_below_the_limits_of_one_address() {
+    let config = load(&[]).expect("valid").config;
+    assert!(config.address.address_git_per_minute.get() >= 4 * 2 * 60);
+    // As many as a peer runs of one GRASP host.
+    assert!(config.address.address_git_running.get() >= 8);
+    // One connection with 20 subscriptions that are all renewed within a minute.
+    assert!(config.address.address_queries_per_minute.get() >= 4 * 20);
+    assert!(config.address.address_connections.get() >= 4);
+}

@@ -38,7 +38,7 @@ async fn an_announcement_is_unseen_until_its_first_signed_push() {
     assert!(server.serves(&state).await);
 }
 
-/// G1-11, ANN-2, cases 21
+/// G1-11, ANN-2, CL-1, cases 21
 #[tokio::test]
 async fn an_announced_repository_is_cloned_empty_at_once() {
     let server = Server::spawn().await;

@@ -26,7 +26,7 @@ async fn an_identifier_that_is_no_file_name_is_refused_with_a_reason() {
     assert_eq!(entries(&server.git_dir()), before);
 }
 
-/// Issue, "Bad input": path tricks never reach the file system.
+/// NAME-1, cases 86: path tricks never reach the file system.
 #[tokio::test]
 async fn path_tricks_are_not_found_and_create_nothing() {
     let server = Server::spawn().await;

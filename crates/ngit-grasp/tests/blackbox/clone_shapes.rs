@@ -14,7 +14,7 @@ async fn five_commits(server: &Server) -> Maintainer {
     alice
 }
 
-/// Cases 14
+/// G1-17, CL-3, cases 14
 #[tokio::test]
 async fn partial_clones_work_in_every_protocol() {
     let server = Server::spawn().await;
@@ -71,7 +71,7 @@ async fn a_shallow_clone_is_deepened_step_by_step() {
     }
 }
 
-/// GIT-2, cases 16 and 17
+/// G1-17, GIT-2, cases 16 and 17
 #[tokio::test]
 async fn any_object_that_is_here_may_be_asked_for() {
     let server = Server::spawn().await;

@@ -152,7 +152,7 @@ async fn head_mirrors_get_without_a_body() {
     }
 }
 
-/// G1-7 … G1-10, N11-1, N11-2, cases 96
+/// G1-7, G1-8, G1-9, G1-10, N11-1, N11-2, cases 96
 #[tokio::test]
 async fn the_relay_document_tells_the_truth() {
     let server = Server::spawn().await;
@@ -361,4 +361,28 @@ async fn an_oversized_head_is_refused() {
     let large = "x".repeat(20_000);
     let answer = server.request("GET", "/", &[("X-Large", &large)]).await;
     assert!(matches!(answer.status, 400 | 431), "{}", answer.status);
+}
+
+/// G6-6, G6-1: on, it is said and an empty repository answers; off, neither.
+#[tokio::test]
+async fn contributors_repositories_are_there_only_where_they_are_on() {
+    for on in [true, false] {
+        let server = Server::configured()
+            .env("NGIT_GRASP06_ENABLE", on)
+            .spawn()
+            .await;
+        let nip11 = [("Accept", "application/nostr+json")];
+        let document: Value = server
+            .request("GET", "/", &nip11)
+            .await
+            .text()
+            .parse()
+            .expect("JSON");
+        let said = document["supported_grasps"].as_array().expect("a list");
+        assert_eq!(said.contains(&json!("GRASP-06")), on, "{said:?}");
+        let path = format!("/prs/{}/project.git", Person::named("carol").npub());
+        let target = info_refs(&path, "git-upload-pack");
+        let answer = server.request("GET", &target, &[]).await;
+        assert_eq!(answer.status, if on { 200 } else { 404 });
+    }
 }

@@ -251,7 +251,7 @@ async fn a_lead_named_by_role_tags_is_followed() {
     assert_eq!(alice.remote_refs().await["refs/heads/main"], tip);
 }
 
-/// MNT-11: the published wording, for closed services and the audit tool.
+/// MNT-11, N11-4: the published wording, for closed services and the audit tool.
 #[tokio::test]
 async fn under_the_recursive_rule_a_listing_is_enough() {
     let server = Server::configured()

@@ -56,7 +56,7 @@ async fn an_event_that_comes_first_waits_for_its_commit() {
     assert_eq!(alice.remote_refs().await[&reference(&pr)], carol.tip);
 }
 
-/// PR-4, cases 37: what clients really do.
+/// PR-4, CL-2, cases 37: what clients really do.
 #[tokio::test]
 async fn a_commit_that_comes_first_waits_for_its_event() {
     let server = Server::spawn().await;

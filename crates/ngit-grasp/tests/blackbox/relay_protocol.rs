@@ -408,7 +408,7 @@ async fn ephemeral_events_are_broadcast_and_forgotten() {
     server.publish(&orphan).await.refused();
 }
 
-/// REL-2, REL-4, cases 43: acceptance is transitive; orphans and waiting repositories anchor nothing.
+/// G1-4, REL-2, REL-3, REL-4, cases 43: acceptance is transitive; orphans and waiting repositories anchor nothing.
 #[tokio::test]
 async fn related_events_are_accepted_and_orphans_refused() {
     let (server, alice) = with_repository().await;

@@ -188,7 +188,7 @@ async fn an_invalid_key_stops_the_start() {
     );
 }
 
-/// BND-2, cases 92: below the disk floor writes are refused, reads go on.
+/// BND-2, EV-6, cases 92: below the disk floor writes are refused and nothing of them stays; reads go on.
 #[tokio::test]
 async fn below_the_disk_floor_writes_are_refused_and_reads_go_on() {
     let mut server = Server::spawn().await;
@@ -209,6 +209,8 @@ async fn below_the_disk_floor_writes_are_refused_and_reads_go_on() {
     assert_eq!(server.request("GET", "/healthz", &[]).await.status, 200);
     server.terminate().await;
     server.start_again_with("NGIT_DISK_FLOOR_BYTES", None).await;
+    let said = server.publish(&state).await.accepted();
+    assert!(said.starts_with("purgatory:"), "it was not kept: {said}");
     alice.push().await.accepted();
     assert_eq!(server.request("GET", "/readyz", &[]).await.status, 200);
 }

@@ -141,7 +141,7 @@ fn a_prs_repository_takes_its_submitter_s_proposals_and_nothing_else() {
     }
 }
 
-/// PUSH-4, §16
+/// PUSH-4, G1-16, §16
 #[test]
 fn uploads_are_bounded_per_repository() {
     let ids = (0..60).map(|n| EventId::from_byte_array([n; 32]));
