@@ -68,6 +68,17 @@ pub struct UploadRecord {
     pub deadline: Timestamp,
 }
 
+/// Git data that was taken out of sight with its scope and can come back with it (DEL-5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Archive {
+    /// When it was taken away. Names the copy in the archive area.
+    pub since: Timestamp,
+    /// When it is gone for good.
+    pub until: Timestamp,
+    /// The scope is back: what the copy holds belongs to the repository again (DEL-6).
+    pub returns: bool,
+}
+
 /// Why an id is remembered although no event of it is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MarkReason {
@@ -155,6 +166,26 @@ pub enum Change {
         /// The proposal.
         event: EventId,
         /// Always [`RepoAddress::Proposals`].
+        repository: RepoAddress,
+    },
+    /// What the repository holds goes to the archive: reconcile moves it there (DEL-5). An archive of
+    /// it that has not come back gives way.
+    Archive {
+        /// Which.
+        repository: RepoAddress,
+        /// Now.
+        since: Timestamp,
+        /// How long it is kept.
+        until: Timestamp,
+    },
+    /// What the archive has of the repository belongs to it again: reconcile moves it back (DEL-6).
+    Unarchive {
+        /// Which.
+        repository: RepoAddress,
+    },
+    /// The archive of the repository is over; its copy may be thrown away.
+    DropArchive {
+        /// Which.
         repository: RepoAddress,
     },
     /// The repository's view changed: reconcile must look at it before it is served again.

@@ -8,7 +8,7 @@ use grasp_core::event::{VerifiedEvent, kind};
 use grasp_core::lifecycle::{Change, Stage, Standing};
 use grasp_core::refplan::{DesiredRefs, desired};
 use support::world::World;
-use support::{Draft, NOW, REPO, announcement, draft, key, oid, pull_request, state};
+use support::{Draft, NOW, REPO, announcement, at, draft, key, oid, pull_request, state};
 
 const DAYS_90: u64 = 90 * 86_400;
 
@@ -458,4 +458,52 @@ fn a_deletion_request_cannot_be_deleted() {
     world.submit(&first);
     assert_eq!(world.submit(&of_events(alice(), &[&first])), Answer::Stored);
     assert_eq!(world.stage(&first.id()), Some(Stage::Served));
+}
+
+/// DEL-5: what was served goes to the archive, for as long as its events are held.
+#[test]
+fn git_of_what_was_served_is_archived_and_of_what_waited_is_not() {
+    let archived = |world: &World| -> Vec<Change> {
+        let archives = world.batch.iter();
+        archives
+            .filter(|change| matches!(change, Change::Archive { .. }))
+            .cloned()
+            .collect()
+    };
+    let Project {
+        mut world,
+        announced,
+        ..
+    } = project();
+    let repository = world.view.repository(alice());
+    world.submit(&of_address(alice(), &announced));
+    let expected = Change::Archive {
+        repository,
+        since: at(NOW),
+        until: at(NOW + DAYS_90),
+    };
+    assert_eq!(archived(&world), vec![expected.clone()]);
+
+    // DEL-2: it waits again, and shows nothing of what it had.
+    let Project {
+        mut world,
+        old,
+        new,
+        ..
+    } = project();
+    world.submit(&of_events(alice(), &[&old, &new]));
+    assert_eq!(archived(&world), [expected]);
+
+    // DEL-3: back to the version before is no way to leave.
+    let Project { mut world, .. } = project();
+    let renamed = announcement(alice()).tag(["name", "new"]).at(NOW).event();
+    world.submit(&renamed);
+    world.submit(&of_events(alice(), &[&renamed]));
+    assert_eq!(archived(&world), []);
+
+    let mut world = World::new();
+    let waiting = announcement(alice()).event();
+    world.submit(&waiting);
+    world.submit(&of_address(alice(), &waiting));
+    assert_eq!(archived(&world), []);
 }

@@ -5,13 +5,14 @@ use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 
+use grasp_core::Timestamp;
 use grasp_core::oid::Oid;
 
 use crate::testing::{Place, address, assert_sound, git_text, name, refs};
 use crate::{GitConfig, PackLimits, RefSnapshot, Repositories, ingest, propagate};
 
 /// Every failpoint of this crate.
-const STEPS: [&str; 16] = [
+const STEPS: [&str; 18] = [
     "repository.built",
     "repository.renamed",
     "ingest.scanned",
@@ -29,7 +30,12 @@ const STEPS: [&str; 16] = [
     "propagate.packed",
     "ingest.durable@2",
     "repository.removed",
+    "repository.archived",
+    "repository.restored",
 ];
+
+/// When something is archived.
+const SINCE: Timestamp = Timestamp::from_secs(1_800_000_000);
 
 /// What the child is told: where the git folder is, and where the pack.
 const FOLDER: &str = "GRASP_CRASH_FOLDER";
@@ -92,10 +98,10 @@ fn seed(repositories: &Repositories, pack: &[u8], tip: Oid) {
         lock.write_refs(&refs([("refs/heads/a", tip)]), name("refs/heads/a"))
             .expect("present");
     }
-    repositories
-        .lock(&address(4, "project"))
-        .create()
-        .expect("created");
+    for owner in [4, 6] {
+        let lock = repositories.lock(&address(owner, "project"));
+        lock.create().expect("created");
+    }
 }
 
 fn run_child(folder: &Path, step: Option<&str>) -> ExitStatus {
@@ -114,7 +120,8 @@ fn run_child(folder: &Path, step: Option<&str>) -> ExitStatus {
     command.status().expect("it starts")
 }
 
-/// A push to one owner, its refs, the other owner's, a creation and a removal: as `reconcile` does them.
+/// A push to one owner, its refs, the other owner's, a creation, a removal, and one that is taken back: as
+/// `reconcile` does them.
 fn the_work(folder: &Path) {
     let repositories = Repositories::open(&folder.join("git"), GitConfig::default()).expect("ours");
     let pack = fs::read(folder.join("pack")).expect("there");
@@ -166,6 +173,9 @@ fn the_work(folder: &Path) {
         .lock(&address(4, "project"))
         .remove()
         .expect("removed");
+    let lock = repositories.lock(&address(6, "project"));
+    lock.archive(SINCE).expect("archived");
+    lock.restore(SINCE).expect("brought back");
 }
 
 /// Opens the folder as a new process would.
@@ -196,7 +206,14 @@ fn check(folder: &Path, old: Oid, new: Oid, step: &str) -> RefSnapshot {
             );
         }
     }
-    for owner in [3, 4, 5] {
+    let archived = repositories.archived(&address(6, "project"), SINCE);
+    let there = repositories.exists(&address(6, "project"));
+    assert_ne!(
+        archived.is_some(),
+        there,
+        "{step}: in one place, never in two or none"
+    );
+    for owner in [3, 4, 5, 6] {
         let repo = address(owner, "project");
         if repositories.exists(&repo) {
             assert_sound(&repositories.path(&repo));

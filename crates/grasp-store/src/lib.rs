@@ -11,6 +11,7 @@
 
 #![deny(unsafe_code)]
 
+mod archives;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod counters;

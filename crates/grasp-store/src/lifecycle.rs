@@ -129,6 +129,13 @@ impl<'a, 'env> Writing<'a, 'env> {
             Change::Upload(upload) => self.upload(upload),
             Change::DropUpload { event, repository } => self.drop_upload(event, repository),
             Change::Place { event, repository } => self.put_placement(event, repository),
+            Change::Archive {
+                repository,
+                since,
+                until,
+            } => self.archive(repository, *since, *until),
+            Change::Unarchive { repository } => self.unarchive(repository),
+            Change::DropArchive { repository } => self.drop_archive(repository),
             Change::Dirty(repository) => self.dirty(repository, version, effects),
             Change::Hunt {
                 identifier,

@@ -53,6 +53,8 @@ pub(crate) struct Tables {
     pub(crate) budgets: Table,
     /// unused before used, sequence → nothing: events of keys that take part in nothing (EV-8).
     pub(crate) idle: Table,
+    /// repository → since, until, whether it returns.
+    pub(crate) archives: Table,
     /// repository → version of the commit that marked it.
     pub(crate) dirty: Table,
 }
@@ -82,6 +84,7 @@ impl Tables {
             load,
             budgets,
             idle,
+            archives,
             dirty,
         ] = lmdb::tables(
             environment,
@@ -108,6 +111,7 @@ impl Tables {
                 "load",
                 "budgets",
                 "idle",
+                "archives",
                 "dirty",
             ],
         )?;
@@ -134,6 +138,7 @@ impl Tables {
             load,
             budgets,
             idle,
+            archives,
             dirty,
         })
     }
@@ -164,6 +169,7 @@ impl Tables {
             ("load", &self.load),
             ("budgets", &self.budgets),
             ("idle", &self.idle),
+            ("archives", &self.archives),
         ];
         tables
             .into_iter()

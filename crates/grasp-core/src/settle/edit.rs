@@ -86,6 +86,9 @@ pub(crate) fn apply(view: &mut RepoView, change: &Change) {
         | Change::NotIdle { .. }
         | Change::Mark { .. }
         | Change::Unmark { .. }
+        | Change::Archive { .. }
+        | Change::Unarchive { .. }
+        | Change::DropArchive { .. }
         | Change::Dirty(_)
         | Change::Hunt { .. }
         | Change::GateEvent { .. }

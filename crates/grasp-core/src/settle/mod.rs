@@ -6,6 +6,7 @@
 //! served and replaced within one settlement is never published.
 
 mod announcements;
+mod archive;
 mod difference;
 mod dirty;
 mod edit;
@@ -54,11 +55,14 @@ pub fn conclude(
     batch
 }
 
-/// The repositories whose [`crate::refplan::desired`] differs between two views, as `Dirty` changes. One
-/// of which only the reason for a ref changed may be among them.
+/// What two views mean for repositories: which of them goes to the archive (DEL-5), and as `Dirty`
+/// changes those whose [`crate::refplan::desired`] differs. One of which only the reason for a ref
+/// changed may be among them.
 pub fn dirtied(before: &RepoView, after: &RepoView, cx: Circumstances<'_>) -> Batch {
     let changed = dirty::changed(before, after, cx.policy);
-    changed.into_iter().map(Change::Dirty).collect()
+    let mut batch = archive::moves(before, after, cx);
+    batch.extend(changed.into_iter().map(Change::Dirty));
+    batch
 }
 
 /// The view after a batch: what the decisions chained in one commit see.

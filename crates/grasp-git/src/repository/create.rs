@@ -16,9 +16,14 @@ const CONFIG: &[u8] = b"[core]\n\trepositoryformatversion = 0\n\tbare = true\n[g
 /// Its owner's folder may vanish, when another repository in it is removed, this often while we create.
 const TRIES: usize = 8;
 
-/// Builds it at `fresh` and moves it to `home`, so that it is never half there.
-pub(super) fn create(fresh: &Path, home: &Path) -> Result<(), Error> {
-    let created = build(fresh).and_then(|()| put(fresh, home));
+/// Builds it at `fresh` and moves it to `home` below `root`, so that it is never half there.
+pub(super) fn create(fresh: &Path, home: &Path, root: &Path) -> Result<(), Error> {
+    let created = build(fresh).and_then(|()| {
+        failpoint::pass("repository.built");
+        put(fresh, home)?;
+        failpoint::pass("repository.renamed");
+        sync_above(home, root)
+    });
     if created.is_err() {
         // What cannot be removed now goes at the next start.
         let _ = remove_folder(fresh);
@@ -26,29 +31,32 @@ pub(super) fn create(fresh: &Path, home: &Path) -> Result<(), Error> {
     created
 }
 
-fn put(fresh: &Path, home: &Path) -> Result<(), Error> {
-    failpoint::pass("repository.built");
-    let above = home.parent().unwrap_or(home);
+/// Moves a folder to where the folders above it may not be there yet.
+pub(super) fn put(from: &Path, to: &Path) -> Result<(), Error> {
+    let above = to.parent().unwrap_or(to);
     for last in (0..TRIES).map(|nth| nth + 1 == TRIES) {
         fs::create_dir_all(above).attempt("create", above)?;
-        match fs::rename(fresh, home) {
+        match fs::rename(from, to) {
+            // Also when what is to be moved is gone: then the last try says so.
             Err(error) if error.kind() == io::ErrorKind::NotFound && !last => {}
             renamed => {
-                renamed.attempt("create", home)?;
+                renamed.attempt("create", to)?;
                 break;
             }
         }
     }
-    failpoint::pass("repository.renamed");
+    Ok(())
+}
+
+/// Makes the entry of `place` durable, and those of the folders above it up to `root`.
+pub(super) fn sync_above(place: &Path, root: &Path) -> Result<(), Error> {
+    let above = place.ancestors().skip(1);
     // From below: once the lowest is durable the others cost nothing on most file systems.
-    for folder in above.ancestors().take(ABOVE_MAX) {
+    for folder in above.take_while(|folder| folder.starts_with(root)) {
         sync_folder(folder).attempt("sync", folder)?;
     }
     Ok(())
 }
-
-/// The owner's folder, `prs`, and the git folder itself.
-const ABOVE_MAX: usize = 3;
 
 fn build(fresh: &Path) -> Result<(), Error> {
     let objects = fresh.join("objects");

@@ -38,8 +38,13 @@ impl Incarnation {
 
     /// Notes that the folder lies in the trash now, to be deleted with the last lease.
     pub(super) fn moved_to_trash(&self, place: PathBuf) {
-        *self.home.write().unwrap_or_else(PoisonError::into_inner) = place;
+        self.moved(place);
         self.removed.store(true, Ordering::Release);
+    }
+
+    /// Notes that the folder lies elsewhere now, and stays.
+    pub(super) fn moved(&self, place: PathBuf) {
+        *self.home.write().unwrap_or_else(PoisonError::into_inner) = place;
     }
 
     fn home(&self) -> PathBuf {

@@ -13,7 +13,7 @@ use grasp_core::name::RepoAddress;
 use grasp_core::oid::Oid;
 use grasp_core::refname::RefName;
 
-use super::{Repositories, create, layout, locked};
+use super::{Repositories, create, locked};
 use crate::durable::sync_folder;
 use crate::error::{Attempt, Error};
 use crate::objects::Objects;
@@ -36,8 +36,8 @@ pub(super) struct Locks {
 /// `*.lock` file of some git blocks nothing.
 #[derive(Debug)]
 pub struct RepoLock {
-    repositories: Repositories,
-    repo: RepoAddress,
+    pub(super) repositories: Repositories,
+    pub(super) repo: RepoAddress,
     _stays_on_its_thread: PhantomData<*const ()>,
 }
 
@@ -73,7 +73,8 @@ impl RepoLock {
             return Ok(());
         }
         let fresh = self.repositories.quarantine_path();
-        create::create(&fresh, &self.repositories.path(&self.repo))?;
+        let home = self.repositories.path(&self.repo);
+        create::create(&fresh, &home, self.repositories.root())?;
         let snapshot = RefSnapshot {
             refs: BTreeMap::new(),
             head: refs::default_head(),
@@ -88,9 +89,7 @@ impl RepoLock {
     /// lease. One that does not exist is no failure.
     pub fn remove(&self) -> Result<(), Error> {
         let home = self.repositories.path(&self.repo);
-        let place = layout::ours(self.repositories.root())
-            .join(layout::TRASH)
-            .join(self.repositories.next_name());
+        let place = self.repositories.trash_place();
         {
             let mut incarnations = locked(&self.repositories.0.incarnations);
             match fs::rename(&home, &place) {
@@ -107,15 +106,7 @@ impl RepoLock {
             }
         }
         failpoint::pass("repository.removed");
-        if let Some(above) = home.parent() {
-            match sync_folder(above) {
-                // Another removal took the owner's folder with it.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                synced => synced.attempt("sync", above)?,
-            }
-            leave_no_empty_folder(above);
-        }
-        Ok(())
+        sync_left(&home)
     }
 
     /// Makes refs and HEAD exactly these, in one step each, and shows them from then on. Refuses refs to
@@ -163,7 +154,17 @@ impl Drop for RepoLock {
     }
 }
 
-/// The owner's folder goes with the last repository. One that is not empty refuses, which is right.
-fn leave_no_empty_folder(folder: &Path) {
-    let _ = fs::remove_dir(folder);
+/// Makes it durable that something is no longer at `place`. The owner's folder goes with the last
+/// repository; one that is not empty refuses, which is right.
+pub(super) fn sync_left(place: &Path) -> Result<(), Error> {
+    let Some(above) = place.parent() else {
+        return Ok(());
+    };
+    match sync_folder(above) {
+        // Another removal took the owner's folder with it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        synced => synced.attempt("sync", above)?,
+    }
+    let _ = fs::remove_dir(above);
+    Ok(())
 }

@@ -5,6 +5,7 @@
 //! *Invariants:* paths are built from a [`RepoAddress`] only; a removed repository stays readable until
 //! its last lease ends; at most one [`RepoLock`] per thread.
 
+mod archive;
 mod create;
 mod layout;
 mod lease;
@@ -16,7 +17,7 @@ mod trash;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use grasp_core::name::RepoAddress;
 
@@ -60,6 +61,8 @@ struct Inner {
     config: GitConfig,
     /// By address, what is there now. What was removed lives on in its leases only.
     incarnations: Mutex<HashMap<RepoAddress, Arc<Incarnation>>>,
+    /// What lies in the archive and is still in use, by its place.
+    archived: Mutex<HashMap<PathBuf, Weak<Incarnation>>>,
     snapshots: RwLock<Snapshots>,
     generation: AtomicU64,
     locks: Locks,
@@ -101,6 +104,7 @@ impl Repositories {
             root: opened.root,
             config,
             incarnations: Mutex::default(),
+            archived: Mutex::default(),
             snapshots: RwLock::default(),
             generation: AtomicU64::new(1),
             locks: Locks::default(),
@@ -246,6 +250,13 @@ impl Repositories {
     pub(crate) fn quarantine_path(&self) -> PathBuf {
         layout::ours(&self.0.root)
             .join(layout::QUARANTINE)
+            .join(self.next_name())
+    }
+
+    /// A place in the trash that no one else has.
+    fn trash_place(&self) -> PathBuf {
+        layout::ours(&self.0.root)
+            .join(layout::TRASH)
             .join(self.next_name())
     }
 

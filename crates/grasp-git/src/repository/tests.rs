@@ -2,6 +2,8 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
 
+use grasp_core::Timestamp;
+
 use super::*;
 use crate::testing::{Place, address, assert_sound, coordinate, git, git_text, refs};
 
@@ -112,6 +114,151 @@ fn a_lease_delays_the_deletion_of_what_was_removed() {
     drop((objects, lease));
     eventually("the deletion", || !trash.exists());
     assert!(second.path().exists());
+}
+
+const SINCE: Timestamp = Timestamp::from_secs(1_800_000_000);
+
+/// DEL-5, DEL-6: a rename there and a rename back, and what reads goes on reading.
+#[test]
+fn an_archived_repository_comes_back_as_it_was() {
+    let place = Place::new();
+    let repo = place.repository("project");
+    let work = place.work("work");
+    let commit = work.commit("file", "content");
+    let home = place.repositories.path(&repo);
+    work.copy_objects_to(&home);
+    let lock = place.repositories.lock(&repo);
+    lock.write_refs(
+        &refs([("refs/heads/topic", commit)]),
+        crate::testing::name("refs/heads/topic"),
+    )
+    .expect("present");
+    let lease = place.repositories.lease(&repo);
+    let before = place.repositories.refs(&repo).expect("there").generation;
+
+    lock.archive(SINCE).expect("archived");
+    lock.archive(SINCE).expect("twice is once");
+    assert!(!place.repositories.exists(&repo) && !home.exists());
+    assert!(matches!(
+        place.repositories.refs(&repo),
+        Err(Error::NotFound { .. })
+    ));
+    let copy = place.repositories.root().join(format!(
+        ".archive/{}/project-1800000000",
+        grasp_core::name::npub(&repo.coordinate().owner)
+    ));
+    assert_eq!(lease.path(), copy, "a reader knows where it lies");
+    let archived = place.repositories.archived(&repo, SINCE).expect("there");
+    let objects = place.repositories.objects(&archived).expect("readable");
+    assert_eq!(objects.complete(&[commit], &[]).len(), 1);
+    drop((objects, archived));
+    assert!(!lease.is_removed() && copy.exists());
+
+    assert!(lock.restore(SINCE).expect("brought back"));
+    assert!(!lock.restore(SINCE).expect("twice is once"));
+    assert_eq!(lease.path(), home);
+    let shown = place.repositories.refs(&repo).expect("there");
+    assert_eq!(shown.oids(), refs([("refs/heads/topic", commit)]));
+    assert!(shown.generation > before, "what was cached is of no use");
+    assert_sound(&home);
+    assert!(place.repositories.archived(&repo, SINCE).is_none());
+}
+
+/// What is made at the address later is not what was to be archived.
+#[test]
+fn archiving_again_leaves_the_successor_alone() {
+    let place = Place::new();
+    let repo = place.repository("project");
+    let lock = place.repositories.lock(&repo);
+    lock.archive(SINCE).expect("archived");
+    lock.create().expect("made anew");
+    lock.archive(SINCE).expect("done before");
+    assert!(place.repositories.exists(&repo));
+    assert!(
+        !lock.restore(SINCE).expect("nothing to do"),
+        "there is one already"
+    );
+
+    drop(lock);
+    let nothing = address(2, "never-there");
+    let lock = place.repositories.lock(&nothing);
+    lock.archive(SINCE).expect("nothing to archive is archived");
+    lock.create().expect("made after that");
+    lock.archive(SINCE).expect("done before");
+    assert!(place.repositories.exists(&nothing));
+    assert!(place.repositories.archived(&nothing, SINCE).is_none());
+}
+
+/// It left again before it was brought back.
+#[test]
+fn what_was_on_its_way_back_is_archived_from_where_it_lies() {
+    let place = Place::new();
+    let repo = place.repository("project");
+    let later = SINCE + 5;
+    let lock = place.repositories.lock(&repo);
+    lock.archive(SINCE).expect("archived");
+    lock.archive(later).expect("archived again");
+    assert!(place.repositories.archived(&repo, SINCE).is_none());
+    assert!(lock.restore(later).expect("brought back"));
+    assert!(place.repositories.exists(&repo));
+}
+
+#[test]
+fn a_discarded_archive_is_deleted_with_its_last_lease() {
+    let place = Place::new();
+    let repo = place.repository("project");
+    let lock = place.repositories.lock(&repo);
+    lock.archive(SINCE).expect("archived");
+    let reader = place.repositories.archived(&repo, SINCE).expect("there");
+    lock.discard_archive(SINCE).expect("thrown away");
+    lock.discard_archive(SINCE).expect("twice is once");
+    assert!(place.repositories.archived(&repo, SINCE).is_none());
+    let trash = reader.path();
+    assert!(reader.is_removed() && trash.exists());
+    drop(reader);
+    eventually("the deletion", || !trash.exists());
+    assert_eq!(
+        fs::read_dir(place.repositories.root().join(".archive"))
+            .expect("there")
+            .count(),
+        0,
+        "the owner's folder went too"
+    );
+}
+
+/// NAME-3: an identifier may fill a path component, and look like the copy of another.
+#[test]
+fn copies_of_any_identifier_are_told_apart() {
+    let place = Place::new();
+    let long = "x".repeat(251);
+    let names = [
+        "a",
+        "a-1800000000",
+        "a~",
+        "é",
+        &long,
+        &"y".repeat(234),
+        &"y".repeat(235),
+    ];
+    for name in names {
+        let repo = place.repository(name);
+        place
+            .repositories
+            .lock(&repo)
+            .archive(SINCE)
+            .expect("archived");
+    }
+    for name in names {
+        let repo = address(1, name);
+        assert!(!place.repositories.exists(&repo));
+        let copies = place.repositories.copies(&repo).expect("readable");
+        assert_eq!(copies, [SINCE], "{name}");
+        let lock = place.repositories.lock(&repo);
+        assert!(lock.restore(SINCE).expect("brought back"), "{name}");
+        assert_sound(&place.repositories.path(&repo));
+    }
+    let left = fs::read_dir(place.repositories.root().join(".archive")).expect("there");
+    assert_eq!(left.count(), 0);
 }
 
 #[test]

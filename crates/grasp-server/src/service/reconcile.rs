@@ -1,18 +1,19 @@
 //! Makes a repository look as events say: its directory, its refs, its HEAD (REF-*).
 //!
-//! The only code that creates or removes a repository or writes a ref. Idempotent: it computes what
+//! The only code that creates, removes or archives a repository, or writes a ref. Idempotent: it computes what
 //! should be from a fresh snapshot and makes it so, whoever asked and however often. *Invariant:* at
 //! most one repository lock is held at any time; others are only leased.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use grasp_core::failpoint;
+use grasp_core::lifecycle::Archive;
 use grasp_core::name::RepoAddress;
 use grasp_core::oid::Oid;
 use grasp_core::refname::{RefName, RefSpace};
 use grasp_core::refplan::{self, DesiredRefs};
 use grasp_core::view::RepoView;
-use grasp_git::{RefSnapshot, RepoLock};
+use grasp_git::{Lease, RefSnapshot, RepoLock};
 use grasp_store::{History, StoreError, View};
 use tracing::{debug, warn};
 
@@ -68,9 +69,13 @@ impl Service {
         // marks it later keeps the mark, since its version is higher.
         let snapshot = self.store.snapshot().map_err(store_error)?;
         let view = view_of(&snapshot.view(), repository, History::Current).map_err(store_error)?;
+        let archive = snapshot
+            .view()
+            .archive_of(repository)
+            .map_err(store_error)?;
         let version = snapshot.version();
         drop(snapshot);
-        self.apply(&lock, repository, &view)
+        self.apply(&lock, repository, &view, archive)
             .map_err(|source| ReconcileError::Git {
                 repository: repository.clone(),
                 source: Box::new(source),
@@ -85,8 +90,17 @@ impl Service {
         lock: &RepoLock,
         repository: &RepoAddress,
         view: &RepoView,
+        archive: Option<Archive>,
     ) -> Result<(), grasp_git::Error> {
         let desired = refplan::desired(repository, view, &self.policy);
+        let returning = match archive {
+            Some(archive) if archive.returns => Some(archive.since),
+            Some(archive) => {
+                lock.archive(archive.since)?;
+                None
+            }
+            None => None,
+        };
         if !desired.exists {
             if self.git.exists(repository) {
                 debug!(%repository, "a repository leaves");
@@ -98,8 +112,16 @@ impl Service {
             return Ok(());
         }
         if !self.git.exists(repository) {
-            lock.create()?;
+            let restored = match returning {
+                Some(since) => lock.restore(since)?,
+                None => false,
+            };
+            if !restored {
+                lock.create()?;
+            }
         }
+        // Made anew before it could come back: then it takes from there what it needs.
+        let archived = returning.and_then(|since| self.git.archived(repository, since));
         let current = self.git.refs(repository)?;
         let frozen = desired.refs == DesiredRefs::Frozen;
         let (mut refs, head) = match desired.refs {
@@ -108,7 +130,8 @@ impl Service {
             DesiredRefs::Frozen => (signed_refs(&current), current.head.clone()),
         };
         refs.extend(desired.proposals);
-        let complete = self.hold(repository, view, refs.values().copied().collect())?;
+        let wanted = refs.values().copied().collect();
+        let complete = self.hold(repository, view, archived, wanted)?;
         let wanted = refs.len();
         refs.retain(|_, oid| complete.contains(oid));
         let degraded = refs.len() < wanted;
@@ -128,14 +151,19 @@ impl Service {
         if !same {
             lock.write_refs(&refs, head)?;
         }
-        Ok(())
+        match returning {
+            Some(since) => lock.discard_archive(since),
+            None => Ok(()),
+        }
     }
 
-    /// Of `wanted` what the repository holds, after it took what its relatives have (AFTER-3, G6-7).
+    /// Of `wanted` what the repository holds, after it took what its relatives have (AFTER-3, G6-7), and
+    /// its own archive.
     fn hold(
         &self,
         repository: &RepoAddress,
         view: &RepoView,
+        archived: Option<Lease>,
         wanted: BTreeSet<Oid>,
     ) -> Result<BTreeSet<Oid>, grasp_git::Error> {
         if wanted.is_empty() {
@@ -156,6 +184,7 @@ impl Service {
             .into_iter()
             .filter(|other| other != repository && self.git.exists(other))
             .map(|other| self.git.lease(&other))
+            .chain(archived)
             .collect();
         // REF-8: what is nowhere stays missing, the rest is shown.
         held.extend(grasp_git::propagate(

@@ -6,6 +6,7 @@ mod checks;
 mod clock_steps;
 mod deletions;
 mod history;
+mod holding;
 mod idle;
 mod model;
 mod proposals;

@@ -393,6 +393,19 @@ impl World {
             .join(format!("{REPO}.git"))
     }
 
+    /// The copies of an owner's repository in the archive, by the time in their name.
+    pub(crate) fn archived(&self, owner: &Person) -> Vec<PathBuf> {
+        let folder = self.folder.path().join("git/.archive").join(owner.npub());
+        let Ok(entries) = std::fs::read_dir(folder) else {
+            return Vec::new();
+        };
+        let mut copies: Vec<_> = entries
+            .map(|entry| entry.expect("readable").path())
+            .collect();
+        copies.sort();
+        copies
+    }
+
     pub(crate) fn exists(&self, owner: &Person) -> bool {
         self.path(owner).exists()
     }

@@ -3,7 +3,7 @@
 use grasp_core::clock_step::WaitingDeadline;
 use grasp_core::event::{VerifiedEvent, kind};
 use grasp_core::filter::Filter;
-use grasp_core::lifecycle::{Change, MarkReason, Stage, Standing, UploadRecord};
+use grasp_core::lifecycle::{Archive, Change, MarkReason, Stage, Standing, UploadRecord};
 use grasp_core::name::{Coordinate, RepoAddress};
 use grasp_core::oid::Oid;
 use grasp_core::request::Gate;
@@ -494,4 +494,53 @@ pub async fn a_hunt_may_only_move_earlier(store: &Store) {
         let hunts = snapshot.view().hunts(10).expect("reads");
         assert_eq!(hunts, [("x".parse().expect("valid"), expected)]);
     }
+}
+
+/// DEL-5
+pub async fn an_archive_is_remembered_until_it_is_dropped(store: &Store) {
+    let coordinate = Coordinate::new(key(1), "x".parse().expect("valid"));
+    let repository = RepoAddress::Announced(coordinate.clone());
+    let archive_of = |repository: &RepoAddress| {
+        let snapshot = store.snapshot().expect("a snapshot");
+        snapshot.view().archive_of(repository).expect("reads")
+    };
+    let archive = |since| Change::Archive {
+        repository: repository.clone(),
+        since: at(since),
+        until: at(since + 90),
+    };
+    let archived = |since, until, returns| {
+        Some(Archive {
+            since: at(since),
+            until: at(until),
+            returns,
+        })
+    };
+    let back = Change::Unarchive {
+        repository: repository.clone(),
+    };
+    let gone = Change::DropArchive {
+        repository: repository.clone(),
+    };
+    commit(store, vec![back.clone()]).await.expect("commits");
+    assert_eq!(
+        archive_of(&repository),
+        None,
+        "nothing returns from nowhere"
+    );
+    commit(store, vec![archive(10)]).await.expect("commits");
+    assert_eq!(archive_of(&repository), archived(10, 100, false));
+    assert_eq!(archive_of(&RepoAddress::Proposals(coordinate)), None);
+    commit(store, vec![back]).await.expect("commits");
+    assert_eq!(archive_of(&repository), archived(10, 100, true));
+    commit(store, vec![archive(10)]).await.expect("commits");
+    assert_eq!(
+        archive_of(&repository),
+        archived(11, 100, false),
+        "two of one second have names of their own"
+    );
+    commit(store, vec![gone.clone(), gone])
+        .await
+        .expect("commits");
+    assert_eq!(archive_of(&repository), None);
 }

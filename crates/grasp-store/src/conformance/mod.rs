@@ -54,7 +54,8 @@ macro_rules! conformance_suite {
                 marks_and_gates_are_remembered,
                 a_request_to_vanish_gates_its_author_up_to_its_time,
                 a_request_cannot_be_deleted,
-                a_hunt_may_only_move_earlier;
+                a_hunt_may_only_move_earlier,
+                an_archive_is_remembered_until_it_is_dropped;
             gathering:
                 a_view_holds_whom_listing_connects_and_no_stranger,
                 a_view_holds_proposals_uploads_and_placements,

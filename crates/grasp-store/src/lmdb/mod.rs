@@ -61,7 +61,7 @@ fn open_with(dir: &Path, size: u64, readers_max: u32) -> Result<Environment, hee
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options
         .map_size(usize::try_from(size).unwrap_or(usize::MAX))
-        .max_dbs(32)
+        .max_dbs(64)
         .max_readers(readers_max);
     // SAFETY: mapped memory must not change behind our back. The folder is ours alone: the format
     // file says so and the lock file keeps a second process out (CLI-2), both checked before we

@@ -1,0 +1,181 @@
+//! Takes a repository out of sight so that it can come back whole (DEL-5): a rename there, a rename back.
+//!
+//! A copy is named by the time that it was taken away at, so whoever knows that time finds it, and doing
+//! the same step again after a crash finds it done. *Invariant:* once a repository is archived there is a
+//! folder for that time, be it an empty one: what is made at the same address later is never mistaken for
+//! what was to be archived.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+use grasp_core::Timestamp;
+use grasp_core::failpoint;
+use grasp_core::name::RepoAddress;
+
+use super::lease::Incarnation;
+use super::lock::{RepoLock, sync_left};
+use super::{Lease, Repositories, create, layout, locked};
+use crate::error::{Attempt as _, Error};
+
+impl Repositories {
+    /// Takes part in the use of what was archived at `since`; `None` if nothing was, or it is back.
+    pub fn archived(&self, repo: &RepoAddress, since: Timestamp) -> Option<Lease> {
+        let place = self.archive_place(repo, since);
+        let mut archived = locked(&self.0.archived);
+        if !is_repository(&place) {
+            return None;
+        }
+        let known = archived.get(&place).and_then(Weak::upgrade);
+        let incarnation = known.unwrap_or_else(|| {
+            let trash = self.0.trash.clone();
+            Arc::new(Incarnation::new(repo.clone(), place.clone(), trash))
+        });
+        archived.insert(place, Arc::downgrade(&incarnation));
+        Some(Lease::new(incarnation))
+    }
+
+    fn archive_place(&self, repo: &RepoAddress, since: Timestamp) -> PathBuf {
+        let (folder, begin) = layout::archive(self.root(), repo);
+        folder.join(format!("{begin}{}", since.as_secs()))
+    }
+
+    /// The times at which the repository was archived and of which a copy is left, the newest first.
+    pub(super) fn copies(&self, repo: &RepoAddress) -> Result<Vec<Timestamp>, Error> {
+        let (folder, begin) = layout::archive(self.root(), repo);
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.attempt("read", &folder)?,
+        };
+        let mut copies = Vec::new();
+        for entry in entries {
+            let name = entry.attempt("read", &folder)?.file_name();
+            let seconds = name.to_str().and_then(|name| name.strip_prefix(&begin));
+            copies.extend(seconds.and_then(seconds_of));
+        }
+        copies.sort_by(|one, two| two.cmp(one));
+        Ok(copies)
+    }
+
+    /// What lies at `from` lies at `to` from now on, for whoever uses it too.
+    fn follow(&self, from: &Path, to: &Path) {
+        let mut archived = locked(&self.0.archived);
+        archived.retain(|_, user| user.strong_count() > 0);
+        if let Some(user) = archived.remove(from) {
+            if let Some(incarnation) = user.upgrade() {
+                incarnation.moved(to.to_owned());
+            }
+            archived.insert(to.to_owned(), user);
+        }
+    }
+}
+
+impl RepoLock {
+    /// Takes the repository out of sight, as it is at `since`. Who holds a lease reads on. If that was
+    /// done before nothing happens, whatever was made at the address since.
+    pub fn archive(&self, since: Timestamp) -> Result<(), Error> {
+        let place = self.repositories.archive_place(&self.repo, since);
+        if place.exists() {
+            return Ok(());
+        }
+        let home = self.repositories.path(&self.repo);
+        if home.exists() {
+            self.put_away(&home, &place)?;
+            failpoint::pass("repository.archived");
+            create::sync_above(&place, self.repositories.root())?;
+            return sync_left(&home);
+        }
+        // It left before it had come back from where it was.
+        match self.repositories.copies(&self.repo)?.first() {
+            Some(older) => {
+                let from = self.repositories.archive_place(&self.repo, *older);
+                create::put(&from, &place)?;
+                self.repositories.follow(&from, &place);
+            }
+            None => fs::create_dir_all(&place).attempt("create", &place)?,
+        }
+        create::sync_above(&place, self.repositories.root())
+    }
+
+    /// Brings back what was archived at `since`; whether there was something. Only where the repository
+    /// does not exist.
+    pub fn restore(&self, since: Timestamp) -> Result<bool, Error> {
+        let place = self.repositories.archive_place(&self.repo, since);
+        let home = self.repositories.path(&self.repo);
+        if !is_repository(&place) || home.exists() {
+            return Ok(false);
+        }
+        self.bring_back(&place, &home)?;
+        failpoint::pass("repository.restored");
+        create::sync_above(&home, self.repositories.root())?;
+        self.leave_archive(&place)?;
+        Ok(true)
+    }
+
+    /// Throws away what was archived at `since`. Who holds a lease reads on.
+    pub fn discard_archive(&self, since: Timestamp) -> Result<(), Error> {
+        let place = self.repositories.archive_place(&self.repo, since);
+        let trash = self.repositories.trash_place();
+        {
+            let mut archived = locked(&self.repositories.0.archived);
+            match fs::rename(&place, &trash) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                renamed => renamed.attempt("remove", &place)?,
+            }
+            match archived.remove(&place).and_then(|user| user.upgrade()) {
+                Some(incarnation) => incarnation.moved_to_trash(trash),
+                None => self.repositories.0.trash.delete(trash),
+            }
+        }
+        self.leave_archive(&place)
+    }
+
+    /// Folders of the archive go with the last copy in them.
+    fn leave_archive(&self, place: &Path) -> Result<(), Error> {
+        sync_left(place)?;
+        let archive = self.repositories.root().join(layout::ARCHIVE);
+        let above = place.ancestors().skip(1);
+        for folder in above.take_while(|folder| **folder != archive) {
+            // One that is not empty refuses, which is right.
+            let _ = fs::remove_dir(folder);
+        }
+        Ok(())
+    }
+
+    fn put_away(&self, home: &Path, place: &Path) -> Result<(), Error> {
+        let mut incarnations = locked(&self.repositories.0.incarnations);
+        create::put(home, place)?;
+        self.repositories.publish(&self.repo, None);
+        if let Some(incarnation) = incarnations.remove(&self.repo) {
+            incarnation.moved(place.to_owned());
+            let mut archived = locked(&self.repositories.0.archived);
+            archived.insert(place.to_owned(), Arc::downgrade(&incarnation));
+        }
+        Ok(())
+    }
+
+    fn bring_back(&self, place: &Path, home: &Path) -> Result<(), Error> {
+        let mut incarnations = locked(&self.repositories.0.incarnations);
+        let mut archived = locked(&self.repositories.0.archived);
+        create::put(place, home)?;
+        self.repositories.publish(&self.repo, None);
+        let users = archived.remove(place).and_then(|user| user.upgrade());
+        if let Some(incarnation) = users {
+            incarnation.moved(home.to_owned());
+            incarnations.entry(self.repo.clone()).or_insert(incarnation);
+        }
+        Ok(())
+    }
+}
+
+/// An archive can be an empty folder: then there was nothing to keep.
+fn is_repository(place: &Path) -> bool {
+    place.join("HEAD").is_file()
+}
+
+fn seconds_of(text: &str) -> Option<Timestamp> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let seconds = text.parse().ok().filter(|_| digits)?;
+    Some(Timestamp::from_secs(seconds))
+}
