@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+pub mod control;
 mod listener;
 mod metrics;
 pub mod pages;
@@ -30,6 +31,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
+use control::{Desk, Socket};
 use listener::Answer as _;
 use metrics::Monitoring;
 use routes::Mount;
@@ -55,6 +57,8 @@ pub struct Server {
     app: Arc<routes::App>,
     monitoring: Arc<Monitoring>,
     monitoring_listener: Option<TcpListener>,
+    desk: Arc<Desk>,
+    control: Option<Socket>,
     service: Service,
     timers: Timers,
     stop: CancellationToken,
@@ -104,6 +108,12 @@ impl Server {
             settings.timers.clone(),
             push_limits,
         );
+        let place = control::Place {
+            git_root: settings.git_root,
+            relay_root: settings.relay_root,
+            disk_floor: settings.store.disk_floor,
+            pushes_max: settings.git_limits.pushes,
+        };
         let monitoring = Monitoring {
             service: service.clone(),
             relay: Arc::clone(&relay_metrics),
@@ -143,9 +153,12 @@ impl Server {
             monitoring: (settings.monitoring.exposure == Exposure::Public)
                 .then(|| monitoring.clone()),
         };
+        let monitoring = Arc::new(monitoring);
         Ok(Self {
             app: Arc::new(app),
-            monitoring: Arc::new(monitoring),
+            desk: Arc::new(Desk::new(Arc::clone(&monitoring), place)),
+            control: None,
+            monitoring,
             monitoring_listener: None,
             service,
             timers: settings.timers,
@@ -176,10 +189,31 @@ impl Server {
         self
     }
 
+    /// Answers operators on the control socket too (CLI-5).
+    #[must_use]
+    pub fn controlled_by(mut self, socket: Socket) -> Self {
+        self.control = Some(socket);
+        self
+    }
+
+    /// Where operators' questions are answered, for whoever asks without a socket.
+    pub fn desk(&self) -> &Arc<Desk> {
+        &self.desk
+    }
+
     /// Serves until `shutdown`: then no new connection is taken, running pushes end, and the store is
     /// closed (CLI-2).
     pub async fn run(self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
         let housekeeping = tokio::spawn(self.service.clone().run_housekeeping());
+        let address = |listener: &TcpListener| listener.local_addr().ok();
+        self.desk.opened(control::Listening {
+            public: address(&listener),
+            monitoring: self.monitoring_listener.as_ref().and_then(address),
+        });
+        let controlled = self.control.map(|socket| {
+            let (desk, stop) = (Arc::clone(&self.desk), self.stop.clone());
+            tokio::spawn(socket.run(desk, stop))
+        });
         let monitored = self.monitoring_listener.map(|listener| {
             let (monitoring, stop) = (Arc::clone(&self.monitoring), self.stop.clone());
             tokio::spawn(listener::run(monitoring, listener, stop, self.timers.stop))
@@ -202,6 +236,11 @@ impl Server {
         if let Some(monitored) = monitored {
             // Its listener ends by `stop`; a scrape that still runs is of no use any more.
             monitored.abort();
+        }
+        if let Some(controlled) = controlled {
+            self.stop.cancel();
+            // One that panicked has told so itself.
+            let _ = controlled.await;
         }
         housekeeping.abort();
         // An aborted task is an expected end here; one that panicked has told so itself.

@@ -56,6 +56,16 @@ pub(crate) fn event_key(at: Timestamp, sequence: Sequence) -> Key {
     ])
 }
 
+/// Reads [`event_key`] back; `None` for what is no deadline of an event.
+pub(crate) fn read_event_key(key: &[u8]) -> Option<(Timestamp, Sequence)> {
+    let (at, what) = key.split_first_chunk::<8>()?;
+    let (&EVENT, rest) = what.split_first()? else {
+        return None;
+    };
+    let at = Timestamp::from_secs(u64::from_be_bytes(*at));
+    Some((at, read_sequence(rest)?))
+}
+
 pub(crate) fn upload_key(at: Timestamp, upload: &[u8]) -> LongKey {
     LongKey::new(&[&at.as_secs().to_be_bytes(), &[UPLOAD], upload])
 }

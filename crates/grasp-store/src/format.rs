@@ -49,6 +49,14 @@ impl Folder {
     }
 }
 
+/// Whether a store of ours is in `<dir>/ngit-grasp`. Writes nothing; what is not ours is refused.
+pub(crate) fn is_at(dir: &Path) -> Result<bool, OpenError> {
+    refuse_foreign_parent(dir)?;
+    let path = dir.join(FOLDER);
+    refuse_foreign(&path)?;
+    Ok(read_format(&path)?.is_some())
+}
+
 /// The public server keeps its database directly in the relay folder.
 fn refuse_foreign_parent(dir: &Path) -> Result<(), OpenError> {
     for name in ["data.mdb", "lock.mdb", "purgatory-state.json"] {

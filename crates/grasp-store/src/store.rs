@@ -18,7 +18,7 @@ use tokio::sync::{broadcast, mpsc};
 use crate::dirty::DirtySet;
 use crate::disk::DiskFloor;
 use crate::error::{CommitError, OpenError, StoreError};
-use crate::format::Folder;
+use crate::format::{self, Folder};
 use crate::keys::{KeyedHash, read_repository};
 use crate::lmdb::{self, Reading};
 use crate::metrics::Metrics;
@@ -213,6 +213,12 @@ impl Store {
                 _folder: folder,
             }),
         })
+    }
+
+    /// Whether there is a store in `<dir>/ngit-grasp/`. Writes nothing; a folder that is not ours is refused
+    /// as [`Self::open`] does (CLI-4).
+    pub fn is_at(dir: &Path) -> Result<bool, OpenError> {
+        format::is_at(dir)
     }
 
     fn shared(&self) -> &Arc<Shared> {

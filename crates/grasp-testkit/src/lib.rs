@@ -30,7 +30,7 @@ pub use nostr::event::{Event, EventId};
 pub use person::{Draft, Person};
 pub use relay::{Answer, RelayClient};
 pub use serde_json::{Value, json};
-pub use server::{Endpoint, Server, ServerBuilder};
+pub use server::{Endpoint, Said, Server, ServerBuilder};
 pub use tempfile::TempDir;
 pub use wait::{DEADLINE, eventually};
 

@@ -140,6 +140,30 @@ impl ServerBuilder {
         (status.expect("it can be waited for"), read_log(dir))
     }
 
+    /// Runs the binary as a command in `dir`, with `args` after the builder's own, until it ends.
+    pub async fn run(self, dir: &Path, args: &[&str]) -> Said {
+        let port = free_port().await;
+        self.run_on(dir, port, args).await
+    }
+
+    async fn run_on(&self, dir: &Path, port: u16, args: &[&str]) -> Said {
+        let running = self
+            .command(dir, port)
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .output();
+        let Ok(output) = tokio::time::timeout(START, running).await else {
+            panic!("{args:?} does not end");
+        };
+        let output = output.expect("the binary starts");
+        Said {
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
     fn command(&self, dir: &Path, port: u16) -> Command {
         let log = std::fs::OpenOptions::new()
             .create(true)
@@ -184,6 +208,32 @@ impl ServerBuilder {
             };
         }
         command
+    }
+}
+
+/// What a command of the binary said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// Its exit code; `None` if a signal ended it.
+    pub code: Option<i32>,
+    /// To standard output.
+    pub out: String,
+    /// To standard error.
+    pub err: String,
+}
+
+impl Said {
+    /// What it said if all is well.
+    #[track_caller]
+    pub fn fine(self) -> String {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self.out
+    }
+
+    /// What it said in a line of JSON if all is well.
+    #[track_caller]
+    pub fn value(self) -> Value {
+        self.fine().parse().expect("a value")
     }
 }
 
@@ -283,6 +333,11 @@ impl Server {
     /// The stored events that match one filter.
     pub async fn query(&self, filter: Value) -> Vec<Event> {
         query(&self.ws, &[filter]).await
+    }
+
+    /// Runs a command of the binary as the operator of this server, whether it runs or not.
+    pub async fn operate(&self, args: &[&str]) -> Said {
+        self.builder.run_on(&self.dir, self.port, args).await
     }
 
     /// Whether an event is served.

@@ -53,6 +53,12 @@ impl Folders {
     }
 }
 
+/// The owner in the settings of a command that only looks: it admits no events, so whose relay it is plays no part,
+/// and the key may be one that only the service can read.
+pub(crate) fn nobody() -> PublicKey {
+    PublicKey::from_byte_array([0; 32])
+}
+
 /// Everything the server needs besides a socket.
 pub(crate) fn settings(config: &Config, folders: &Folders, owner: PublicKey) -> Settings {
     Settings {

@@ -13,16 +13,16 @@ mod git_version;
 
 use std::process::ExitCode;
 
+use failure::Failure;
+
 fn main() -> ExitCode {
     let invocation = match cli::parse(std::env::args_os()) {
         Ok(invocation) => invocation,
         Err(shown) => shown.exit(),
     };
     let ended = match invocation.action {
-        cli::Action::Serve => cli::serve(invocation.flags),
+        cli::Action::Serve => cli::serve(invocation.flags).map(|()| ExitCode::SUCCESS),
+        cli::Action::Ask(request) => cli::ask(invocation.flags, request),
     };
-    match ended {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
-    }
+    ended.unwrap_or_else(Failure::report)
 }

@@ -114,6 +114,12 @@ impl Repositories {
         Ok(Self(Arc::new(inner)))
     }
 
+    /// Whether `root` is a git folder of ours. Writes nothing; one that is not ours is refused as
+    /// [`Self::open`] does (CLI-4).
+    pub fn is_at(root: &Path) -> Result<bool, OpenError> {
+        open::is_at(root)
+    }
+
     /// Size of the disk that the repositories lie on, in bytes.
     pub fn disk_bytes(&self) -> Result<u64, Error> {
         let disk = rustix::fs::statvfs(self.root())

@@ -100,6 +100,12 @@ pub(super) fn open(root: &Path) -> Result<Opened, OpenError> {
     Ok(Opened { root, claim })
 }
 
+/// Whether the folder is ours already. Writes nothing; what is not ours is refused.
+pub(super) fn is_at(root: &Path) -> Result<bool, OpenError> {
+    refuse_foreign(root)?;
+    Ok(layout::ours(root).join(layout::FORMAT).is_file())
+}
+
 /// A folder is ours if it has our format file, or nothing that looks like repositories of anyone.
 fn refuse_foreign(root: &Path) -> Result<(), OpenError> {
     let format = layout::ours(root).join(layout::FORMAT);

@@ -39,6 +39,22 @@ impl Conditions {
         self.lock().values().filter(|one| one.degraded).count()
     }
 
+    /// Those that are frozen.
+    pub(crate) fn frozen_ones(&self) -> Vec<RepoAddress> {
+        self.those(|one| one.frozen)
+    }
+
+    /// Those that are degraded.
+    pub(crate) fn degraded_ones(&self) -> Vec<RepoAddress> {
+        self.those(|one| one.degraded)
+    }
+
+    fn those(&self, counts: impl Fn(&Condition) -> bool) -> Vec<RepoAddress> {
+        let unusual = self.lock();
+        let counting = unusual.iter().filter(|(_, one)| counts(one));
+        counting.map(|(repository, _)| repository.clone()).collect()
+    }
+
     /// Whole even after a panic: a change is one step.
     fn lock(&self) -> MutexGuard<'_, BTreeMap<RepoAddress, Condition>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

@@ -3,16 +3,19 @@
 //! Values are not checked here. A flag is only a stronger source of the text of a setting, so that a wrong one
 //! is reported together with every other mistake, by the name of its variable.
 
+mod operate;
 mod serve;
 mod welcome;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use grasp_server::control::{self, Request};
 
 use crate::config::sections;
 use crate::config::setting::{Effect, Setting};
+pub(crate) use operate::ask;
 pub(crate) use serve::serve;
 
 /// What the operator asked for.
@@ -25,11 +28,21 @@ pub(crate) struct Invocation {
 }
 
 /// The subcommands (CLI-1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Runs the server; also without a subcommand.
     Serve,
+    /// Asks the server, or its data if it does not run (CLI-5).
+    Ask(Request),
 }
+
+/// The flag that all questions have.
+const JSON: &str = "json";
+
+/// What all questions have in common.
+const ASKING: &str = "Asks the running server over control.sock in the relay data folder, as the user that runs it or as \
+    root. If no server runs, the command opens the data itself. The folders are those of the server: run it where the \
+    server runs (.env), or pass --relay-data-path and --git-data-path.";
 
 /// How many sections `-h` shows; `--help` shows all.
 const SECTIONS_IN_SHORT_HELP: usize = 2;
@@ -37,7 +50,7 @@ const SECTIONS_IN_SHORT_HELP: usize = 2;
 /// Reads the command line. The error is also `--help` and `--version`; it knows how to print itself.
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, clap::Error> {
     let matches = command().try_get_matches_from(args)?;
-    let matches = matches.subcommand_matches("serve").unwrap_or(&matches);
+    let (name, matches) = matches.subcommand().unwrap_or(("serve", &matches));
     let flags = sections()
         .iter()
         .flat_map(|(_, settings)| settings)
@@ -47,9 +60,38 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocati
         })
         .collect();
     Ok(Invocation {
-        action: Action::Serve,
+        action: action(name, matches),
         flags,
     })
+}
+
+fn action(name: &str, matches: &ArgMatches) -> Action {
+    let ask = |command| {
+        Action::Ask(Request {
+            command,
+            json: matches.get_flag(JSON),
+        })
+    };
+    match name {
+        "status" => ask(control::Command::Status),
+        _ => Action::Serve,
+    }
+}
+
+/// The commands that ask.
+fn questions() -> Vec<Command> {
+    vec![
+        Command::new("status")
+            .about("Shows how the server is: addresses, disk, what is stored, what waits"),
+    ]
+}
+
+/// For programs: JSON instead of text.
+fn json_flag() -> Arg {
+    Arg::new(JSON)
+        .long(JSON)
+        .action(ArgAction::SetTrue)
+        .help("Writes JSON, one value a line, instead of text")
 }
 
 fn command() -> Command {
@@ -67,6 +109,7 @@ fn command() -> Command {
              from NGIT_RELAY_OWNER_NSEC or from .relay-owner.nsec, never from a flag.",
         )
         .subcommand(Command::new("serve").about("Runs the server (what happens without a subcommand)"))
+        .subcommands(questions().into_iter().map(|command| command.arg(json_flag()).after_help(ASKING)))
         .disable_help_subcommand(true)
         .args(sections().into_iter().enumerate().flat_map(|(index, (title, settings))| {
             settings
@@ -146,6 +189,25 @@ mod tests {
     fn there_is_no_flag_for_the_secret() {
         let args = ["ngit-grasp", "--relay-owner-nsec", "x"].map(OsString::from);
         assert!(parse(args).is_err());
+    }
+
+    /// CLI-1
+    #[test]
+    fn a_question_takes_the_folders_of_the_server() {
+        let args = [
+            "ngit-grasp",
+            "status",
+            "--json",
+            "--relay-data-path",
+            "/srv/relay",
+        ];
+        let invocation = parse(args.map(OsString::from)).expect("valid");
+        let request = Request {
+            command: control::Command::Status,
+            json: true,
+        };
+        assert_eq!(invocation.action, Action::Ask(request));
+        assert_eq!(invocation.flags["NGIT_RELAY_DATA_PATH"], "/srv/relay");
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! `serve`: from the configuration to a running server and its clean end.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 
 use anyhow::Context as _;
+use grasp_server::control::Socket;
 use grasp_server::pages::Links;
 use grasp_server::{OpenError, Server};
 use rustix::process::{self, Resource};
@@ -19,14 +21,20 @@ use crate::{compose, git_version};
 /// Where settings are read from besides flags and environment.
 const DOTENV: &str = ".env";
 
-/// Runs the server until it is told to stop.
-pub(crate) fn serve(flags: std::collections::BTreeMap<String, String>) -> Result<(), Failure> {
+/// Everything that settings are read from.
+pub(super) fn sources(flags: BTreeMap<String, String>) -> Sources {
     let mut sources = Sources {
         flags,
         ..Sources::default()
     };
     sources.take_environment(std::env::vars_os());
     sources.take_dotenv(Path::new(DOTENV));
+    sources
+}
+
+/// Runs the server until it is told to stop.
+pub(crate) fn serve(flags: BTreeMap<String, String>) -> Result<(), Failure> {
+    let sources = sources(flags);
     let Loaded {
         config,
         warnings,
@@ -60,6 +68,13 @@ pub(crate) fn serve(flags: std::collections::BTreeMap<String, String>) -> Result
             Some(own) => server.monitored_on(listen_for_monitoring(own).await?),
             None => server,
         };
+        let server = match Socket::bind(&folders.relay) {
+            Ok(socket) => server.controlled_by(socket),
+            Err(error) => {
+                tracing::warn!(%error, "no control socket: status, explain and their like cannot ask this server");
+                server
+            }
+        };
         let listener = listen(&config, listener_fd)?;
         let address = listener.local_addr().context("the socket has no address")?;
         let listener = tokio::net::TcpListener::from_std(listener)
@@ -78,7 +93,7 @@ pub(crate) fn serve(flags: std::collections::BTreeMap<String, String>) -> Result
     })
 }
 
-fn start_logging(config: &Config) {
+pub(super) fn start_logging(config: &Config) {
     tracing_subscriber::fmt()
         .with_env_filter(tracing_subscriber::EnvFilter::new(
             &config.service.log_level.0,
@@ -89,7 +104,7 @@ fn start_logging(config: &Config) {
 }
 
 /// CLI-4: what is not ours is a matter of configuration, and not to be tried again.
-fn opening(error: OpenError) -> Failure {
+pub(super) fn opening(error: OpenError) -> Failure {
     match error {
         OpenError::Store(
             grasp_store::OpenError::Foreign { .. } | grasp_store::OpenError::Format { .. },

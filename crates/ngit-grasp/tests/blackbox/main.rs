@@ -19,6 +19,7 @@ mod http_routes;
 mod large;
 mod maintainers;
 mod metrics;
+mod operate;
 #[cfg(feature = "strace")]
 mod order;
 mod proposals;

@@ -70,6 +70,11 @@ impl Service {
         bytes
     }
 
+    /// How many pushes run, of the `most` that may.
+    pub(crate) fn pushes_running(&self, most: usize) -> usize {
+        most.saturating_sub(self.push_limits.running.available_permits())
+    }
+
     async fn run_push<R>(
         &self,
         repository: RepoAddress,
