@@ -532,3 +532,25 @@ fn has_objects(world: &World, owner: &Person) -> bool {
     std::fs::read_dir(world.path(owner).join("objects/pack"))
         .is_ok_and(|mut entries| entries.next().is_some())
 }
+
+/// PUR-4, REF-6, case 39: the mark stays until the directory is gone.
+#[tokio::test]
+async fn a_repository_that_cannot_be_removed_is_tried_again() {
+    let world = World::new();
+    let announcement = announcing(&alice()).sign();
+    world.send(&announcement).await.waits();
+    let path = world.path(&alice());
+    let git = path.ancestors().nth(2).expect("below the git folder");
+    let trash = git.join(".grasp/trash");
+    std::fs::remove_dir_all(&trash).expect("it is there");
+    std::fs::write(&trash, "in the way").expect("writable");
+    world.pass(WAITING).await;
+    assert_eq!(world.stage(&announcement), Some(Stage::Parked));
+    assert!(world.exists(&alice()), "it could not be removed");
+    assert_eq!(world.service().store().dirty().list().len(), 1);
+    std::fs::remove_file(&trash).expect("it is there");
+    std::fs::create_dir(&trash).expect("writable");
+    world.service().retry_marked().await;
+    assert!(!world.exists(&alice()), "tried again");
+    assert!(world.service().store().dirty().list().is_empty());
+}

@@ -321,3 +321,31 @@ async fn a_push_of_too_many_commands_is_refused() {
     assert!(!Report::of(&answer).is_ok());
     assert!(alice.remote_refs().await.is_empty());
 }
+
+/// Cases 79: whoever sends nonsense does not write our log.
+#[tokio::test]
+async fn invalid_events_fill_no_log() {
+    let server = Server::configured()
+        .env("NGIT_RELAY_EVENTS_PER_MINUTE", 100_000)
+        .spawn()
+        .await;
+    let alice = Maintainer::serving("project", &server).await;
+    let before = server.log().len();
+    let content = "x".repeat(60_000);
+    let issue = Person::named("carol")
+        .issue(&alice.coordinate())
+        .content(&content)
+        .sign();
+    let mut forged: grasp_testkit::Value = issue.as_json().parse().expect("an event is JSON");
+    let mut relay = server.relay().await;
+    for n in 0..300 {
+        forged["created_at"] = json!(n);
+        relay.send_json(&json!(["EVENT", forged])).await;
+        let said = relay.answer_to(&issue.id.to_hex()).await.refused();
+        assert_eq!(said, "invalid: invalid event ID");
+    }
+    let log = server.log();
+    let written = &log[before..];
+    assert!(written.len() < 300 * 100, "{} bytes", written.len());
+    assert!(written.lines().all(|line| line.len() < 1_000), "{written}");
+}

@@ -276,7 +276,8 @@ async fn what_a_404_page_echoes_is_escaped() {
     assert!(!raw.text().contains("<script>"));
 }
 
-/// G1-1, HTTP-1: the handshake carries them too, and any path of the relay is `/` alone.
+/// G1-1, HTTP-1, cases 75: the handshake carries them too, and any path of the relay is `/` alone. Frames that
+/// inflate are not offered.
 #[tokio::test]
 async fn the_websocket_handshake_is_at_the_root_alone() {
     let server = Server::spawn().await;
@@ -285,6 +286,7 @@ async fn the_websocket_handshake_is_at_the_root_alone() {
         ("Upgrade", "websocket"),
         ("Sec-WebSocket-Version", "13"),
         ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+        ("Sec-WebSocket-Extensions", "permessage-deflate"),
     ];
     let answer = server.request("GET", "/", &headers).await;
     assert_eq!(answer.status, 101);
@@ -292,6 +294,7 @@ async fn the_websocket_handshake_is_at_the_root_alone() {
         answer.header("sec-websocket-accept"),
         "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
     );
+    assert_eq!(answer.header("sec-websocket-extensions"), "");
     carries_cors("101", &answer);
     assert_eq!(
         server.request("GET", "/nothing", &headers).await.status,

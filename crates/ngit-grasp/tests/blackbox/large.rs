@@ -52,7 +52,7 @@ fn write_noise(path: &std::path::Path, seed: u64, mebibytes: u64) {
     }
 }
 
-/// Issue: 200 MB pushed and cloned with the process tree under 150 MB of private memory.
+/// HTTP-4, GIT-8, cases 13 and 76: 200 MB pushed and cloned with the process tree under 150 MB of private memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_megabytes_go_through_a_small_process_tree() {
     let server = Server::spawn().await;
