@@ -73,13 +73,35 @@ pub(super) fn measure(
     view: &RepoView,
     wanted: Wanted,
 ) -> Result<Measured, grasp_git::Error> {
+    measure_in(repositories(view), git, view, wanted)
+}
+
+/// [`measure`], also in a repository that the view does not speak of (yet): where a push went, or the
+/// `/prs/` repository of whoever sends a proposal.
+pub(super) fn measure_with(
+    other: RepoAddress,
+    git: &Repositories,
+    view: &RepoView,
+    wanted: Wanted,
+) -> Result<Measured, grasp_git::Error> {
+    let mut places = repositories(view);
+    places.insert(other);
+    measure_in(places, git, view, wanted)
+}
+
+fn measure_in(
+    places: BTreeSet<RepoAddress>,
+    git: &Repositories,
+    view: &RepoView,
+    wanted: Wanted,
+) -> Result<Measured, grasp_git::Error> {
     let wanted = wanted.waiting_in(view);
     let oids: Vec<Oid> = wanted.objects.union(&wanted.commits).copied().collect();
     let mut measured = Measured::default();
     if oids.is_empty() {
         return Ok(measured);
     }
-    for repository in repositories(view) {
+    for repository in places {
         if !git.exists(&repository) {
             continue;
         }

@@ -6,13 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use grasp_core::failpoint;
-use grasp_core::lifecycle::Archive;
+use grasp_core::lifecycle::{Archive, Stage};
 use grasp_core::name::RepoAddress;
 use grasp_core::oid::Oid;
 use grasp_core::refname::{RefName, RefSpace};
 use grasp_core::refplan::{self, DesiredRefs};
 use grasp_core::view::RepoView;
+use grasp_core::{PublicKey, failpoint};
 use grasp_git::{Lease, RefSnapshot, RepoLock};
 use grasp_store::{History, StoreError, View};
 use tracing::{debug, warn};
@@ -54,6 +54,28 @@ pub(super) fn view_of(
         RepoAddress::Announced(repo) => view.repo_view(&repo.identifier, &[repo.owner], history),
         RepoAddress::Proposals(repo) => view.prs_view(repo),
     }
+}
+
+/// The view around a repository that has new objects: for `/prs/` also the repositories that `named` and
+/// whoever waits for such objects are for, since these show what is served then (G6-7).
+pub(super) fn view_to_settle(
+    view: &View<'_>,
+    repository: &RepoAddress,
+    named: impl IntoIterator<Item = PublicKey>,
+) -> Result<RepoView, StoreError> {
+    let mut around = view_of(view, repository, History::WithSuperseded)?;
+    if let RepoAddress::Proposals(_) = repository {
+        let waiting = around.proposals.values();
+        let waiting = waiting.filter(|entry| entry.stage != Stage::Served);
+        let mut owners: BTreeSet<PublicKey> = waiting.flat_map(|it| it.named.clone()).collect();
+        owners.extend(named);
+        if !owners.is_empty() {
+            let owners: Vec<PublicKey> = owners.into_iter().collect();
+            let identifier = repository.identifier();
+            around.merge(view.repo_view(identifier, &owners, History::WithSuperseded)?);
+        }
+    }
+    Ok(around)
 }
 
 impl Service {

@@ -6,7 +6,7 @@
 use grasp_core::name::RepoAddress;
 use grasp_core::policy::{Circumstances, Origin};
 use grasp_core::settle::settle;
-use grasp_store::{CommitError, Committed, History, ServedEvent};
+use grasp_store::{CommitError, Committed, ServedEvent};
 use tracing::error;
 
 use super::facts::{self, Wanted};
@@ -45,7 +45,7 @@ impl Service {
         let measured = self
             .blocking(move || {
                 let snapshot = service.store.snapshot()?;
-                let view = reconcile::view_of(&snapshot.view(), &at, History::WithSuperseded)?;
+                let view = reconcile::view_to_settle(&snapshot.view(), &at, [])?;
                 drop(snapshot);
                 match facts::measure(&service.git, &view, Wanted::default()) {
                     Ok(found) => {
@@ -66,7 +66,7 @@ impl Service {
         let committed = self
             .store
             .commit(move |view| {
-                let view = reconcile::view_of(view, &at, History::WithSuperseded)?;
+                let view = reconcile::view_to_settle(view, &at, [])?;
                 Ok((settle(&view, &facts, service.at_present()), ()))
             })
             .await?;

@@ -9,12 +9,13 @@ use grasp_core::admission::{self, Answer, Decision, Rejection};
 use grasp_core::announcement::Announcement;
 use grasp_core::event::{VerifiedEvent, kind};
 use grasp_core::failpoint;
-use grasp_core::name::Identifier;
+use grasp_core::name::{Coordinate, Identifier, RepoAddress};
 use grasp_core::policy::{Circumstances, Origin};
 use grasp_core::proposal::Proposal;
 use grasp_core::related::References;
 use grasp_core::state::StateEvent;
 use grasp_core::view::{ObjectFacts, RepoView};
+use grasp_git::Repositories;
 use grasp_relay::{Answered, Intake, Submitter, Turn};
 use grasp_store::{CommitError, History, StoreError, View};
 use nostr::key::PublicKey;
@@ -75,6 +76,18 @@ impl Arrival {
             )?]),
             Self::Proposal(proposal) => proposal_views(proposal, view),
             Self::Deletion(_) | Self::Other(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// What it needs and what waits, in one of its views.
+    fn measure(&self, git: &Repositories, view: &RepoView) -> Result<Measured, grasp_git::Error> {
+        match self {
+            Self::Proposal(proposal) => {
+                let own = Coordinate::new(proposal.author(), view.identifier.clone());
+                let own = RepoAddress::Proposals(own);
+                facts::measure_with(own, git, view, self.wanted())
+            }
+            _ => facts::measure(git, view, self.wanted()),
         }
     }
 
@@ -323,7 +336,7 @@ impl Service {
             drop(snapshot);
             let mut measured = Measured::default();
             for view in &views {
-                match facts::measure(&service.git, view, arrival.wanted()) {
+                match arrival.measure(&service.git, view) {
                     Ok(found) => measured.merge(found),
                     // What cannot be read counts as absent: the event waits instead of being lost.
                     Err(error) => error!(%error, "objects could not be looked at"),

@@ -4,7 +4,7 @@ use grasp_core::lifecycle::Stage;
 use grasp_testkit::{Event, Person};
 
 use crate::history::commit;
-use crate::world::{REPO, WAITING, World, announcing, main_only, proposing, refs_at};
+use crate::world::{REPO, WAITING, World, announcing, main_only, proposing, prs_url, refs_at};
 
 fn alice() -> Person {
     Person::named("alice")
@@ -146,6 +146,43 @@ async fn a_proposal_is_served_whose_commit_comes_along_with_another_s() {
     assert!(world.serves(&newer) && world.serves(&older));
     let refs = world.refs(&alice()).expect("served");
     assert_eq!(refs.get(&name(&older)), Some(&commit(1).await.oid));
+}
+
+/// PR-3, AFTER-5: its commit comes with an upload for something else, which makes the `/prs/` repository.
+#[tokio::test]
+async fn a_waiting_proposal_is_served_by_what_another_upload_brings_to_prs() {
+    for first in [true, false] {
+        let world = World::new();
+        let proposal = bob()
+            .pull_request(&alice().coordinate(REPO), &commit(0).await.oid)
+            .tag(["clone".to_owned(), prs_url(&bob())])
+            .sign();
+        let upload = format!("refs/nostr/{:064x}", 1);
+        if first {
+            world.send(&proposal).await.waits();
+        }
+        let pushed = world.push_to_prs(&bob(), &upload, commit(1).await).await;
+        pushed.accepted();
+        if !first {
+            world.send(&proposal).await.is_stored();
+        }
+        assert!(world.serves(&proposal));
+    }
+}
+
+/// REF-3, G6-7: served through `/prs/`, it is shown by its target too.
+#[tokio::test]
+async fn a_proposal_that_another_upload_to_prs_completes_is_shown_by_its_target() {
+    let world = World::new();
+    world.serving(&alice()).await;
+    let proposal = proposing(&bob(), &alice(), commit(1).await);
+    world.send(&proposal).await.waits();
+    let upload = format!("refs/nostr/{:064x}", 1);
+    let pushed = world.push_to_prs(&bob(), &upload, commit(2).await).await;
+    pushed.accepted();
+    assert!(world.serves(&proposal));
+    let refs = world.refs(&alice()).expect("served");
+    assert_eq!(refs.get(&name(&proposal)), Some(&commit(1).await.oid));
 }
 
 /// REF-3

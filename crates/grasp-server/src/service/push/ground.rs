@@ -9,7 +9,7 @@ use grasp_core::push::{self, Command, KnownEvent, PushPlan, Verdict};
 use grasp_core::refname::{RefName, RefSpace};
 use grasp_core::view::RepoView;
 use grasp_git::http::receive_pack::Request;
-use grasp_store::{History, StoreError, View};
+use grasp_store::{StoreError, View};
 
 use crate::service::facts::Measured;
 use crate::service::reconcile;
@@ -92,18 +92,10 @@ pub(super) fn look(
 ) -> Result<Seen, StoreError> {
     let named: Vec<EventId> = push::named_events(commands).into_iter().collect();
     let known = view.known_events(&named)?;
-    let mut repo = reconcile::view_of(view, repository, History::WithSuperseded)?;
-    if matches!(repository, RepoAddress::Proposals(_)) {
-        // G6-7: what lands here is mirrored to the repositories that the events name.
-        let identifier = repository.identifier();
-        let targets = known.values().flat_map(|event| &event.targets);
-        let owners: Vec<_> = targets
-            .filter(|target| target.identifier == *identifier)
-            .map(|target| target.owner)
-            .collect();
-        if !owners.is_empty() {
-            repo.merge(view.repo_view(identifier, &owners, History::WithSuperseded)?);
-        }
-    }
+    let identifier = repository.identifier();
+    let targets = known.values().flat_map(|event| &event.targets);
+    let targets = targets.filter(|target| target.identifier == *identifier);
+    let owners = targets.map(|target| target.owner);
+    let repo = reconcile::view_to_settle(view, repository, owners)?;
     Ok(Seen { view: repo, known })
 }
