@@ -15,13 +15,13 @@ use grasp_core::maintainers::MaintainerRule;
 use grasp_core::name::{Coordinate, RepoAddress};
 use grasp_core::policy::{Origin, Policy, PurgatoryLimits, RelatedLimits, UploadLimits};
 use grasp_core::service::ServiceAddress;
-use grasp_core::{EventId, PublicKey, Timestamp};
+use grasp_core::{EventId, Timestamp};
 use grasp_git::{GitConfig, PackLimits};
 use grasp_relay::RelayLimits;
 use grasp_relay::address::AddressLimits;
 use grasp_relay::nip11::Info;
 use grasp_server::{Clock, GitLimits, MonitoringSettings, Server, Service, Settings, Timers};
-use grasp_store::{History, QueryLimits, StoreConfig};
+use grasp_store::{QueryLimits, StoreConfig};
 use grasp_testkit::{Draft, Endpoint, Event, Person, json};
 use http::{Request, StatusCode};
 use tempfile::TempDir;
@@ -37,8 +37,8 @@ pub(crate) const SOFT_EXPIRED: u64 = 86_400;
 /// What the relay says of what waits for git data.
 pub(crate) const PURGATORY: &str = "purgatory: won't be served until git data arrives";
 
-const HOST: &str = "grasp.example.com";
-const ZERO: &str = "0000000000000000000000000000000000000000";
+pub(crate) const HOST: &str = "grasp.example.com";
+pub(crate) const ZERO: &str = "0000000000000000000000000000000000000000";
 
 /// A server whose time passes when a test says so.
 pub(crate) struct World {
@@ -66,6 +66,11 @@ impl Pushed {
             "the push should be accepted: {:?}",
             self.text
         );
+    }
+
+    /// Whether the command for this ref was carried out.
+    pub(crate) fn took(&self, name: &str) -> bool {
+        self.text.contains(&format!("ok {name}\n"))
     }
 
     #[track_caller]
@@ -122,10 +127,19 @@ impl World {
 
     /// A server any of whose settings differ from the defaults.
     pub(crate) fn adjusted(adjust: impl FnOnce(&mut Settings)) -> Self {
+        Self::begun(Timestamp::now(), adjust)
+    }
+
+    /// A server whose clock begins at `start`: two of them are told the same and do the same.
+    pub(crate) fn since(start: Timestamp) -> Self {
+        Self::begun(start, |_| {})
+    }
+
+    fn begun(start: Timestamp, adjust: impl FnOnce(&mut Settings)) -> Self {
         let folder = TempDir::with_prefix("grasp-rules-").expect("a temporary folder");
         let mut settings = settings(&folder);
         adjust(&mut settings);
-        let clock = Clock::manual(Timestamp::now());
+        let clock = Clock::manual(start);
         let server = Server::open_at(settings.clone(), clock.clone()).expect("a fresh folder");
         Self {
             clock,
@@ -165,6 +179,13 @@ impl World {
     /// The server stops, `secs` pass, it starts again on the same folders and does what it does first.
     pub(crate) async fn restart_after(&mut self, secs: u64) {
         self.stop().await;
+        self.clock.advance(secs);
+        self.start().await;
+    }
+
+    /// Nothing is closed and nothing is told that it ends; `secs` later a server starts on what is there.
+    pub(crate) async fn kill_and_start_after(&mut self, secs: u64) {
+        drop(self.server.take());
         self.clock.advance(secs);
         self.start().await;
     }
@@ -227,10 +248,10 @@ impl World {
             .iter()
             .map(|name| ((*name).to_owned(), ZERO.to_owned()));
         let commands: Vec<_> = moved.chain(gone).collect();
-        // Each pack has its whole history, so the longest has them all.
-        let packs = refs.iter().map(|(_, commit)| &commit.pack);
-        let longest = packs.max_by_key(|pack| pack.len());
-        self.push_commands(&format!("/{}/{REPO}.git", owner.npub()), &commands, longest)
+        let commits: Vec<&Commit> = refs.iter().map(|(_, commit)| *commit).collect();
+        let pack = history::pack(&commits).await;
+        let path = format!("/{}/{REPO}.git", owner.npub());
+        self.push_commands(&path, &commands, false, pack.as_ref())
             .await
     }
 
@@ -243,14 +264,16 @@ impl World {
     ) -> Pushed {
         let path = format!("/prs/{}/{REPO}.git", submitter.npub());
         let commands = [(name.to_owned(), commit.oid.clone())];
-        self.push_commands(&path, &commands, Some(&commit.pack))
+        self.push_commands(&path, &commands, false, Some(&commit.pack))
             .await
     }
 
-    async fn push_commands(
+    /// Pushes to the repository at `path`: names with their new values, and the pack that goes with them.
+    pub(crate) async fn push_commands(
         &self,
         repository: &str,
         commands: &[(String, String)],
+        atomic: bool,
         pack: Option<&Vec<u8>>,
     ) -> Pushed {
         let mut body = Vec::new();
@@ -259,6 +282,9 @@ impl World {
             let mut line = format!("{ZERO} {new} {name}");
             if number == 0 {
                 line.push_str("\0 report-status side-band-64k delete-refs");
+                if atomic {
+                    line.push_str(" atomic");
+                }
             }
             body.extend(grasp_testkit::pkt(line));
         }
@@ -280,10 +306,12 @@ impl World {
             let payload = line.get(1..).unwrap_or_default();
             let _ = write!(text, "{}", String::from_utf8_lossy(payload));
         }
-        let accepted = commands
-            .iter()
-            .all(|(name, _)| text.contains(&format!("ok {name}\n")));
-        Pushed { text, accepted }
+        let mut pushed = Pushed {
+            text,
+            accepted: false,
+        };
+        pushed.accepted = commands.iter().all(|(name, _)| pushed.took(name));
+        pushed
     }
 
     async fn ask(&self, request: Request<Body>) -> (StatusCode, Vec<u8>) {
@@ -330,6 +358,14 @@ impl World {
     pub(crate) fn left(&self, event: &Event) -> Option<u64> {
         let (_, deadline) = self.stored(event.id)?;
         Some(deadline?.as_secs() - self.now().as_secs())
+    }
+
+    /// Where an event is in its life, and when that ends by itself.
+    pub(crate) fn kept(&self, event: &Event) -> (Option<Stage>, Option<u64>) {
+        let stored = self.stored(event.id);
+        let until = stored.and_then(|(_, deadline)| deadline);
+        let stage = stored.map(|(stage, _)| stage);
+        (stage, until.map(|until| until.as_secs()))
     }
 
     fn stored(&self, event: EventId) -> Option<(Stage, Option<Timestamp>)> {
@@ -432,16 +468,6 @@ impl World {
             .await
             .expect("a commit");
         self.service().retry_marked().await;
-    }
-
-    /// The view around an owner, superseded states included.
-    pub(crate) fn view(&self, seeds: &[PublicKey]) -> grasp_core::view::RepoView {
-        let snapshot = self.service().store().snapshot().expect("readable");
-        let identifier = REPO.parse().expect("valid");
-        snapshot
-            .view()
-            .repo_view(&identifier, seeds, History::WithSuperseded)
-            .expect("readable")
     }
 
     /// Announced, stated and pushed: a served repository with `main` at the first commit.

@@ -1,0 +1,276 @@
+//! What can happen in a life, how it is drawn, and how it reads.
+
+use proptest::prelude::*;
+
+use crate::history::COMMITS_MAX;
+
+/// Who maintains.
+pub(super) const PEOPLE: [&str; 3] = ["alice", "bob", "carol"];
+/// The place beside the repositories of [`PEOPLE`]: the `/prs/` repository of the contributor.
+pub(super) const PRS: usize = PEOPLE.len();
+const STEPS_MAX: usize = 14;
+
+/// What a state declares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Declared {
+    pub(super) main: Option<usize>,
+    pub(super) dev: Option<usize>,
+    pub(super) tag: Option<usize>,
+    pub(super) head: &'static str,
+}
+
+/// How a push differs from what the state says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Not at all.
+    Exact,
+    /// Its first ref is left out.
+    Partial,
+    /// And a branch that nobody signed.
+    Surplus,
+    /// The same, and all or nothing is wanted.
+    AtomicSurplus,
+}
+
+/// Something that happens to the project.
+#[derive(Debug, Clone)]
+pub(super) enum Step {
+    Announce {
+        who: usize,
+        lists: u8,
+        lead: Option<usize>,
+        here: bool,
+        lasts: Option<u64>,
+    },
+    State {
+        who: usize,
+        declared: Declared,
+        age: u64,
+        lasts: Option<u64>,
+    },
+    /// Signs a state of `main` alone and pushes it.
+    Advance {
+        who: usize,
+        to: usize,
+        at: usize,
+    },
+    /// Pushes what the newest state of `of` says.
+    PushState {
+        to: usize,
+        of: usize,
+        form: Form,
+    },
+    PushMain {
+        to: usize,
+        at: usize,
+    },
+    Propose {
+        to: usize,
+        at: usize,
+        own: bool,
+    },
+    /// The commit of a pull request comes before the request itself.
+    UploadFirst {
+        to: usize,
+        place: usize,
+        at: usize,
+        right: bool,
+    },
+    /// The pull request whose commit came first.
+    SendDraft,
+    Update {
+        at: usize,
+    },
+    PushProposal {
+        to: usize,
+        right: bool,
+    },
+    Upload {
+        to: usize,
+        at: usize,
+    },
+    Issue {
+        to: usize,
+        patch: bool,
+    },
+    Comment {
+        back: usize,
+    },
+    Delete {
+        back: usize,
+        by_address: bool,
+    },
+    /// Somebody else than its author.
+    DeleteForeign {
+        back: usize,
+        who: usize,
+    },
+    DeleteScope {
+        who: usize,
+    },
+    /// A state whose deletion comes first.
+    DeleteFirst {
+        who: usize,
+        at: usize,
+    },
+    SendAgain {
+        back: usize,
+        synced: bool,
+    },
+    /// An event whose signature is wrong, and then by sync the real one.
+    Forge {
+        back: usize,
+    },
+    Pass {
+        secs: u64,
+    },
+    Restart,
+    Kill,
+}
+
+/// A life begins with repositories that are served, or nothing much would ever happen in it.
+pub(super) fn life() -> impl Strategy<Value = Vec<Step>> {
+    let together = |size: usize| {
+        let everybody = (1 << size) - 1;
+        let announced = (0..size).map(move |who| Step::Announce {
+            who,
+            lists: everybody,
+            lead: None,
+            here: true,
+            lasts: None,
+        });
+        let (who, to, at) = (0, 0, 0);
+        announced
+            .chain([Step::Advance { who, to, at }])
+            .collect::<Vec<Step>>()
+    };
+    let beginnings = [Vec::new(), together(1), together(2), together(3)];
+    let steps = prop::collection::vec(step(), 1..=STEPS_MAX);
+    (prop::sample::select(beginnings.to_vec()), steps)
+        .prop_map(|(beginning, steps)| [beginning, steps].concat())
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        5 => announcement(),
+        4 => state(),
+        14 => push(),
+        10 => proposal(),
+        3 => conversation(),
+        5 => deletion(),
+        2 => again(),
+        4 => time(),
+    ]
+}
+
+fn who() -> impl Strategy<Value = usize> {
+    0..PEOPLE.len()
+}
+
+fn at() -> impl Strategy<Value = usize> {
+    0..COMMITS_MAX
+}
+
+/// Mostly for ever.
+fn lasts() -> impl Strategy<Value = Option<u64>> {
+    prop::option::weighted(0.06, prop::sample::select(vec![1000, 3000, 200_000]))
+}
+
+fn announcement() -> impl Strategy<Value = Step> {
+    let lists = prop_oneof![2 => Just(7_u8), 2 => 0..8_u8];
+    let lead = prop::option::weighted(0.15, who());
+    let here = prop::bool::weighted(0.9);
+    (who(), lists, lead, here, lasts()).prop_map(|(who, lists, lead, here, lasts)| Step::Announce {
+        who,
+        lists,
+        lead,
+        here,
+        lasts,
+    })
+}
+
+fn state() -> impl Strategy<Value = Step> {
+    let heads = ["refs/heads/main", "refs/heads/dev", "refs/heads/gone", ""];
+    let declared = (
+        prop::option::weighted(0.85, at()),
+        prop::option::weighted(0.4, at()),
+        prop::option::weighted(0.2, at()),
+        prop::sample::select(heads.to_vec()),
+    );
+    let declared = declared.prop_map(|(main, dev, tag, head)| Declared {
+        main,
+        dev,
+        tag,
+        head,
+    });
+    (who(), declared, 0..4_u64, lasts()).prop_map(|(who, declared, age, lasts)| Step::State {
+        who,
+        declared,
+        age,
+        lasts,
+    })
+}
+
+fn push() -> impl Strategy<Value = Step> {
+    let form = prop_oneof![
+        8 => Just(Form::Exact),
+        1 => Just(Form::Partial),
+        1 => Just(Form::Surplus),
+        1 => Just(Form::AtomicSurplus),
+    ];
+    prop_oneof![
+        6 => (who(), who(), at()).prop_map(|(who, to, at)| Step::Advance { who, to, at }),
+        6 => (who(), who(), form).prop_map(|(to, of, form)| Step::PushState { to, of, form }),
+        1 => (who(), at()).prop_map(|(to, at)| Step::PushMain { to, at }),
+    ]
+}
+
+fn proposal() -> impl Strategy<Value = Step> {
+    let right = || prop::bool::weighted(0.8);
+    let place = || 0..=PRS;
+    prop_oneof![
+        3 => (who(), at(), any::<bool>())
+            .prop_map(|(to, at, own)| Step::Propose { to, at, own }),
+        2 => (who(), place(), at(), right())
+            .prop_map(|(to, place, at, right)| Step::UploadFirst { to, place, at, right }),
+        2 => Just(Step::SendDraft),
+        1 => at().prop_map(|at| Step::Update { at }),
+        3 => (place(), right()).prop_map(|(to, right)| Step::PushProposal { to, right }),
+        1 => (place(), at()).prop_map(|(to, at)| Step::Upload { to, at }),
+    ]
+}
+
+fn conversation() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        1 => (who(), any::<bool>()).prop_map(|(to, patch)| Step::Issue { to, patch }),
+        1 => (0..6_usize).prop_map(|back| Step::Comment { back }),
+    ]
+}
+
+fn deletion() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (0..8_usize, prop::bool::weighted(0.2))
+            .prop_map(|(back, by_address)| Step::Delete { back, by_address }),
+        3 => who().prop_map(|who| Step::DeleteScope { who }),
+        1 => (0..8_usize, who()).prop_map(|(back, who)| Step::DeleteForeign { back, who }),
+        1 => (who(), at()).prop_map(|(who, at)| Step::DeleteFirst { who, at }),
+    ]
+}
+
+fn again() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => (0..12_usize, any::<bool>())
+            .prop_map(|(back, synced)| Step::SendAgain { back, synced }),
+        1 => (0..4_usize).prop_map(|back| Step::Forge { back }),
+    ]
+}
+
+fn time() -> impl Strategy<Value = Step> {
+    let day = 86_400;
+    let times = [60, 1000, 1799, 1800, 1800, day, 7 * day, 30 * day, 90 * day];
+    prop_oneof![
+        4 => prop::sample::select(times.to_vec()).prop_map(|secs| Step::Pass { secs }),
+        1 => Just(Step::Restart),
+        1 => Just(Step::Kill),
+    ]
+}

@@ -1,0 +1,200 @@
+//! §11: events that are taken back.
+
+use std::collections::BTreeSet;
+
+use grasp_core::event::{VerifiedEvent, kind};
+use grasp_core::lifecycle::Stage;
+use grasp_core::{EventId, PublicKey};
+
+use super::{Carries, Kept, Naive, Said, What};
+
+/// What becomes of an event that is taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ends {
+    /// DEL-5: what was seen is held; what waited is gone (PUR-10).
+    Deleted,
+    /// EV-4: gone.
+    Expired,
+}
+
+impl Naive {
+    /// DEL-1
+    pub(super) fn is_gated(&self, event: &VerifiedEvent) -> bool {
+        let address = event.address().unwrap_or_default();
+        let until = self.gated_addresses.get(&address);
+        self.gated.contains(&(event.id(), event.author()))
+            || until.is_some_and(|until| event.created_at().as_secs() <= *until)
+    }
+
+    pub(super) fn admit_deletion(&mut self, request: &VerifiedEvent) -> Result<(), Said> {
+        let author = request.author();
+        let ids: BTreeSet<EventId> = request
+            .all_values("e")
+            .iter()
+            .filter_map(|id| EventId::from_hex(id).ok())
+            .collect();
+        let own = |address: &String| address.contains(&author.to_hex());
+        let addresses: BTreeSet<String> = request.all_values("a").into_iter().filter(own).collect();
+        if self
+            .kept
+            .iter()
+            .any(|kept| ids.contains(&kept.id()) && kept.author() != author)
+        {
+            return Err(Said::Refused);
+        }
+        let until = request.created_at().as_secs();
+        self.gated.extend(ids.iter().map(|id| (*id, author)));
+        for address in &addresses {
+            let gate = self.gated_addresses.entry(address.clone()).or_default();
+            *gate = until.max(*gate);
+        }
+        let by_address = |kept: &Kept| {
+            let address = kept.event.address().unwrap_or_default();
+            addresses.contains(&address) && kept.event.created_at().as_secs() <= until
+        };
+        let doomed: Vec<&Kept> = self
+            .kept
+            .iter()
+            .filter(|kept| kept.author() == author && kept.stage != Stage::Held)
+            .filter(|kept| !matches!(kept.event.kind(), kind::DELETION | kind::VANISH))
+            .filter(|kept| ids.contains(&kept.id()) || by_address(kept))
+            .collect();
+        let scope = doomed
+            .iter()
+            .any(|kept| kept.announcement().is_some() && by_address(kept));
+        let doomed: BTreeSet<EventId> = doomed.iter().map(|kept| kept.id()).collect();
+        let authority = self.authority();
+        self.take_back_with(&doomed, Ends::Deleted, |naive| {
+            if scope {
+                naive.abandon_states(&authority);
+            }
+        });
+        self.put(request.clone(), What::Other, Carries::Nothing)
+            .serve();
+        Ok(())
+    }
+
+    /// ANN-5: the owner goes elsewhere.
+    pub(super) fn leave(&mut self, owner: &PublicKey) {
+        let authority = self.authority();
+        let now = self.now;
+        self.kept.retain_mut(|kept| {
+            let own = kept.announcement().is_some() && kept.author() == *owner;
+            let gone = own && kept.is_pending();
+            if own && kept.stage == Stage::Served {
+                kept.hold(now);
+            }
+            !gone
+        });
+        self.abandon_states(&authority);
+    }
+
+    /// Whose states count anywhere.
+    fn authority(&self) -> BTreeSet<PublicKey> {
+        let owners = self.owners();
+        owners
+            .iter()
+            .flat_map(|owner| self.confirmed(owner))
+            .collect()
+    }
+
+    /// After a scope went: waiting states that no other scope wants go with it, and with the last
+    /// announcement the served ones are held.
+    fn abandon_states(&mut self, before: &BTreeSet<PublicKey>) {
+        let after = self.authority();
+        let announced = self.announcements().any(Kept::counts);
+        let now = self.now;
+        self.kept.retain_mut(|kept| {
+            if kept.state().is_none() {
+                return true;
+            }
+            let author = kept.author();
+            let lost = before.contains(&author) && !after.contains(&author);
+            let gone = kept.is_pending() && lost;
+            if kept.stage == Stage::Served && !announced {
+                kept.hold(now);
+            }
+            !gone
+        });
+    }
+
+    /// DEL-2, DEL-3: what they had replaced comes back, and a scope that loses its last winner by it goes
+    /// back to purgatory.
+    pub(super) fn take_back(&mut self, events: &BTreeSet<EventId>, ends: Ends) {
+        self.take_back_with(events, ends, |_| {});
+    }
+
+    fn take_back_with(
+        &mut self,
+        events: &BTreeSet<EventId>,
+        ends: Ends,
+        and_then: impl FnOnce(&mut Self),
+    ) {
+        let losers: Vec<PublicKey> = self
+            .owners()
+            .into_iter()
+            .filter(|owner| {
+                let winner = self.winner(owner);
+                winner.is_some_and(|state| events.contains(&state.id()))
+            })
+            .collect();
+        let mut addresses = BTreeSet::new();
+        for event in events {
+            let Some(kept) = self.find(event).cloned() else {
+                continue;
+            };
+            if let Some(announcement) = kept.announcement() {
+                self.withdrawn.push(announcement.clone());
+            }
+            if kept.stage == Stage::Served {
+                addresses.extend(kept.event.address());
+            }
+            let now = self.now;
+            if ends == Ends::Expired || kept.is_pending() {
+                self.forget(event);
+            } else {
+                self.find_mut(event).expect("just found").hold(now);
+            }
+        }
+        for address in addresses {
+            self.roll_back(&address);
+        }
+        and_then(self);
+        let now = self.now;
+        for owner in losers {
+            if self.winner(&owner).is_some() {
+                continue;
+            }
+            let served: Vec<EventId> = self
+                .announcements_of(&owner)
+                .filter(|kept| kept.stage == Stage::Served && self.is_hosted(kept))
+                .map(Kept::id)
+                .collect();
+            for event in served {
+                self.find_mut(&event).expect("just found").wait(now);
+            }
+        }
+    }
+
+    /// DEL-2, DEL-3: the newest version that was replaced and not deleted. DEL-2a: what is not complete
+    /// any more is no target.
+    fn roll_back(&mut self, address: &str) {
+        let mut targets: Vec<Kept> = self
+            .kept
+            .iter()
+            .filter(|kept| kept.event.address().as_deref() == Some(address))
+            .filter(|kept| kept.stage == Stage::Superseded && !kept.is_expired(self.now))
+            .filter(|kept| kept.state().is_none_or(|state| self.is_somewhere(state)))
+            .cloned()
+            .collect();
+        targets.sort_by_key(Kept::version);
+        if let Some(target) = targets.last() {
+            self.find_mut(&target.id()).expect("just found").serve();
+        }
+    }
+
+    fn is_somewhere(&self, state: &grasp_core::state::StateEvent) -> bool {
+        let mut owners = self.announcements().map(Kept::author);
+        state.is_empty() || owners.any(|owner| self.holds_all(owner, state))
+    }
+}

@@ -1,0 +1,166 @@
+//! REF-*: what git shows of a project.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use grasp_core::PublicKey;
+use grasp_core::lifecycle::Stage;
+use grasp_core::name::RepoAddress;
+use grasp_core::oid::Oid;
+use grasp_core::state::StateEvent;
+
+use super::{Kept, Naive};
+
+/// What plain git says about a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Face {
+    /// Name to object.
+    pub(crate) refs: BTreeMap<String, String>,
+    /// The branch that `HEAD` names.
+    pub(crate) head: String,
+}
+
+impl Face {
+    fn empty() -> Self {
+        Self {
+            refs: BTreeMap::new(),
+            head: "refs/heads/main".to_owned(),
+        }
+    }
+
+    /// Branches and tags.
+    pub(super) fn signed(&self) -> BTreeMap<String, String> {
+        let refs = self.refs.clone().into_iter();
+        refs.filter(|(name, _)| !name.starts_with("refs/nostr/"))
+            .collect()
+    }
+}
+
+impl Naive {
+    /// Every directory becomes what events ask for; what came with that is looked at in turn.
+    pub(super) fn bring_in_line(&mut self) {
+        loop {
+            let before = self.objects.clone();
+            self.write_directories();
+            if self.objects == before {
+                return;
+            }
+            self.settle();
+        }
+    }
+
+    fn write_directories(&mut self) {
+        let faces: BTreeMap<RepoAddress, Face> = self
+            .directories()
+            .into_iter()
+            .map(|repository| {
+                let face = self.wanted_face(&repository);
+                (repository, face)
+            })
+            .collect();
+        self.objects
+            .retain(|repository, _| faces.contains_key(repository));
+        for (repository, face) in &faces {
+            let held = self.objects.entry(repository.clone()).or_default();
+            for oid in face.refs.values() {
+                let oid: Oid = oid.parse().expect("one of ours");
+                held.extend(self.history[&oid].iter().copied());
+            }
+        }
+        self.shown = faces;
+    }
+
+    /// REF-6
+    fn directories(&self) -> BTreeSet<RepoAddress> {
+        let announced = self
+            .announcements()
+            .filter(|kept| matches!(kept.stage, Stage::Served | Stage::Waiting))
+            .filter(|kept| self.is_hosted(kept))
+            .map(|kept| self.repository(kept.author()));
+        let uploads = self.uploads.iter().map(|upload| upload.repository.clone());
+        let in_prs = uploads.filter(|repository| matches!(repository, RepoAddress::Proposals(_)));
+        let placed = self.kept.iter().filter(|kept| self.is_placed(kept));
+        let placed = placed.map(|kept| self.prs_repository(kept.author()));
+        announced.chain(in_prs).chain(placed).collect()
+    }
+
+    pub(super) fn wanted_face(&self, repository: &RepoAddress) -> Face {
+        let mut face = match repository {
+            RepoAddress::Announced(repo) => self.signed_face(&repo.owner, repository),
+            RepoAddress::Proposals(_) => Face::empty(),
+        };
+        face.refs.extend(self.proposals_in(repository));
+        // REF-8: what is nowhere cannot be shown.
+        face.refs.retain(|_, oid| {
+            let oid: Oid = oid.parse().expect("one of ours");
+            self.objects.values().any(|held| held.contains(&oid))
+        });
+        face
+    }
+
+    /// REF-1, REF-2, REF-4, REF-5
+    fn signed_face(&self, owner: &PublicKey, repository: &RepoAddress) -> Face {
+        if let Some(winner) = self.winner(owner) {
+            return face_of(winner);
+        }
+        match self.shown.get(repository) {
+            Some(shown) if self.is_serving(owner) => Face {
+                refs: shown.signed(),
+                head: shown.head.clone(),
+            },
+            _ => Face::empty(),
+        }
+    }
+
+    /// REF-3
+    fn proposals_in(&self, repository: &RepoAddress) -> BTreeMap<String, String> {
+        let uploads = self
+            .uploads
+            .iter()
+            .filter(|upload| upload.repository == *repository)
+            .map(|upload| (upload.event, upload.commit));
+        let shows = |kept: &&Kept| match (repository, kept.proposal()) {
+            (RepoAddress::Announced(repo), Some(proposal)) => {
+                kept.stage == Stage::Served && self.targets(proposal, &repo.owner)
+            }
+            (RepoAddress::Proposals(repo), Some(_)) => {
+                kept.author() == repo.owner && self.is_placed(kept)
+            }
+            (_, None) => false,
+        };
+        let served = self
+            .kept
+            .iter()
+            .filter(shows)
+            .filter_map(|kept| Some((kept.id(), kept.proposal()?.tip().commit()?)));
+        uploads
+            .chain(served)
+            .map(|(event, oid)| (format!("refs/nostr/{}", event.to_hex()), oid.to_string()))
+            .collect()
+    }
+}
+
+fn face_of(winner: &StateEvent) -> Face {
+    let refs: BTreeMap<String, String> = winner
+        .refs()
+        .iter()
+        .map(|(name, oid)| (name.as_str().to_owned(), oid.to_string()))
+        .collect();
+    let declared = winner.head().map(|name| name.as_str().to_owned());
+    let branches: Vec<String> = refs
+        .keys()
+        .filter(|name| name.starts_with("refs/heads/"))
+        .cloned()
+        .collect();
+    let usual = ["refs/heads/main", "refs/heads/master"].map(str::to_owned);
+    let there = declared
+        .iter()
+        .chain(&usual)
+        .find(|name| branches.contains(name));
+    let head = there.or(branches.first()).or(declared.as_ref());
+    Face {
+        head: head
+            .cloned()
+            .unwrap_or_else(|| "refs/heads/main".to_owned()),
+        refs,
+    }
+}
