@@ -16,7 +16,9 @@ use crate::lifecycle::{Batch, Change, MarkReason, Stage, UploadRecord};
 use crate::name::{Coordinate, RepoAddress};
 use crate::policy::Circumstances;
 use crate::retract::{Retraction, retract, withholds_authority};
-use crate::settle::{Groups, Versions, conclude, difference, dirtied, promote, supported};
+use crate::settle::{
+    Groups, Versions, conclude, difference, dirtied, parked_deadline, promote, supported,
+};
 use crate::state::StateEvent;
 use crate::view::{Entry, ObjectFacts, ProposalEntry, RepoView};
 
@@ -209,7 +211,8 @@ impl Expiry<'_> {
         match self.after.proposals.get_mut(&entry.event) {
             Some(stored) if is_owed => {
                 stored.stage = Stage::Parked;
-                stored.deadline = Some(self.cx.after(self.cx.policy.parked_retention));
+                let lifetime = self.cx.policy.parked_retention;
+                stored.deadline = parked_deadline(entry.expiration, Some(lifetime), self.cx);
             }
             _ => self.forget(entry.event),
         }

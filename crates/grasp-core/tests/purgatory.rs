@@ -346,6 +346,22 @@ fn a_served_state_that_reaches_its_own_end_gives_way_to_the_one_before() {
     assert!(!is_marked(&world, &brief));
 }
 
+/// EV-4: being parked outlives no event's own end, or a push could bring it back.
+#[test]
+fn what_is_parked_goes_at_its_own_end() {
+    let mut world = served();
+    let until = (NOW + MINUTES_30 + 100).to_string();
+    let brief = state(bob(), &[("refs/heads/main", oid(2))])
+        .tag(["expiration".to_owned(), until])
+        .at(NOW)
+        .event();
+    world.submit(&brief);
+    world.wait(MINUTES_30);
+    assert_eq!(world.stage(&brief.id()), Some(Stage::Parked));
+    world.wait(100);
+    assert_eq!(world.stage(&brief.id()), None);
+}
+
 /// Sweeping twice is harmless.
 #[test]
 fn what_is_not_due_does_not_expire() {

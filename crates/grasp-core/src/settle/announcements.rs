@@ -77,8 +77,7 @@ pub(super) fn begin_phase_two(view: &mut RepoView, groups: &Groups, cx: Circumst
             continue;
         }
         for entry in versions {
-            let unbounded = entry.stage == Stage::Parked && entry.deadline.is_none();
-            if unbounded && groups.hosts(&entry.id()) {
+            if entry.is_parked_without_end() && groups.hosts(&entry.id()) {
                 entry.soft_expire(cx);
             }
         }

@@ -23,10 +23,15 @@ impl<T: Parsed> Entry<T> {
         self.deadline = Some(waiting_deadline(self.item.verified().expiration(), cx));
     }
 
-    /// PUR-4, PUR-15, ANN-6; without a deadline ANN-3b.
+    /// PUR-4, PUR-15, ANN-6; without a lifetime ANN-3b.
     pub(crate) fn park(&mut self, lifetime: Option<Duration>, cx: Circumstances<'_>) {
         self.stage = Stage::Parked;
-        self.deadline = lifetime.map(|lifetime| cx.after(lifetime));
+        self.deadline = parked_deadline(self.item.verified().expiration(), lifetime, cx);
+    }
+
+    /// ANN-3b: parked for as long as an older version is served.
+    pub(crate) fn is_parked_without_end(&self) -> bool {
+        self.stage == Stage::Parked && self.deadline == self.item.verified().expiration()
     }
 
     /// PUR-4.
@@ -55,6 +60,16 @@ impl<T: Parsed> Entry<T> {
 /// Whether announcements of this stage count for maintainer sets (§4).
 pub(crate) fn counts(stage: Stage) -> bool {
     matches!(stage, Stage::Served | Stage::Waiting | Stage::Parked)
+}
+
+/// The end of being parked: after this time, and never later than NIP-40 says (EV-4).
+pub(crate) fn parked_deadline(
+    expiration: Option<Timestamp>,
+    lifetime: Option<Duration>,
+    cx: Circumstances<'_>,
+) -> Option<Timestamp> {
+    let usual = lifetime.map(|lifetime| cx.after(lifetime));
+    expiration.into_iter().chain(usual).min()
 }
 
 /// PUR-1, cut short by NIP-40.

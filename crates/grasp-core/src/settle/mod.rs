@@ -21,7 +21,7 @@ use crate::view::{ObjectFacts, RepoView};
 
 pub(crate) use difference::difference;
 pub(crate) use edit::Versions;
-pub(crate) use entry::{counts, waiting_deadline};
+pub(crate) use entry::{counts, parked_deadline, waiting_deadline};
 pub(crate) use groups::{Groups, supported};
 
 /// Of replaced versions so many are kept per coordinate (DEL-12).

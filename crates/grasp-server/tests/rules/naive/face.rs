@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use grasp_core::PublicKey;
 use grasp_core::lifecycle::Stage;
-use grasp_core::name::RepoAddress;
+use grasp_core::name::{Coordinate, RepoAddress};
 use grasp_core::oid::Oid;
 use grasp_core::state::StateEvent;
 
@@ -38,6 +38,7 @@ impl Face {
 impl Naive {
     /// Every directory becomes what events ask for; what came with that is looked at in turn.
     pub(super) fn bring_in_line(&mut self) {
+        self.archive();
         loop {
             let before = self.objects.clone();
             self.write_directories();
@@ -45,6 +46,17 @@ impl Naive {
                 return;
             }
             self.settle();
+        }
+    }
+
+    /// DEL-5: what a scope held that was served and is not any more is out of reach.
+    fn archive(&mut self) {
+        let owners = self.announcements().map(Kept::author);
+        let serving = owners.filter(|owner| self.is_serving(owner)).collect();
+        let before = std::mem::replace(&mut self.serving, serving);
+        for owner in before.difference(&self.serving) {
+            let repository = RepoAddress::Announced(Coordinate::new(*owner, self.project.clone()));
+            self.objects.remove(&repository);
         }
     }
 

@@ -118,6 +118,8 @@ pub(crate) struct Naive {
     gated_addresses: BTreeMap<String, u64>,
     /// Which commits are complete where. Only directories that exist hold any.
     objects: BTreeMap<RepoAddress, BTreeSet<Oid>>,
+    /// Who had a served repository when directories were last written.
+    serving: BTreeSet<PublicKey>,
     /// What each directory shows since it was last written.
     shown: BTreeMap<RepoAddress, Face>,
     /// Of every commit of the tests, what it needs, itself included.
@@ -187,9 +189,16 @@ impl Kept {
         self.until = Some(end.map_or(usual, |end| end.min(usual)));
     }
 
+    /// For so long, and not beyond what NIP-40 allows; ANN-3b: for as long as it takes.
     fn park(&mut self, until: Option<u64>) {
+        let end = self.event.expiration().map(|end| end.as_secs());
         self.stage = Stage::Parked;
-        self.until = until;
+        self.until = until.into_iter().chain(end).min();
+    }
+
+    fn is_parked_without_end(&self) -> bool {
+        let end = self.event.expiration().map(|end| end.as_secs());
+        self.stage == Stage::Parked && self.until == end
     }
 
     fn supersede(&mut self, now: u64) {
@@ -225,6 +234,7 @@ impl Naive {
             gated: BTreeSet::new(),
             gated_addresses: BTreeMap::new(),
             objects: BTreeMap::new(),
+            serving: BTreeSet::new(),
             shown: BTreeMap::new(),
             history,
         }

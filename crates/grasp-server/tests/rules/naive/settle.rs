@@ -161,7 +161,7 @@ impl Naive {
         let until = self.now + SOFT_EXPIRED;
         let beginning: Vec<EventId> = self
             .announcements()
-            .filter(|kept| kept.stage == Stage::Parked && kept.until.is_none())
+            .filter(|kept| kept.is_parked_without_end() && self.is_hosted(kept))
             .filter(|kept| {
                 let owner = kept.author();
                 let mut versions = self.announcements_of(&owner);
