@@ -8,7 +8,7 @@ use nostr::types::Timestamp;
 
 use crate::announcement::Announcement;
 use crate::event::{Parsed, Version};
-use crate::lifecycle::{Stage, UploadRecord};
+use crate::lifecycle::{Archive, Stage, UploadRecord};
 use crate::name::{Coordinate, Identifier, RepoAddress};
 use crate::oid::Oid;
 use crate::proposal::Proposal;
@@ -98,6 +98,10 @@ pub struct RepoView {
     pub uploads: Vec<UploadRecord>,
     /// `/prs/` repositories that a proposal of this view has its ref in (REF-6), by proposal.
     pub placements: BTreeMap<EventId, BTreeSet<RepoAddress>>,
+    /// What the archive has of the owners' repositories (DEL-5).
+    pub archives: BTreeMap<PublicKey, Archive>,
+    /// Held events of this view that a request of their author keeps where they are (DEL-1, DEL-8).
+    pub gated: BTreeSet<EventId>,
 }
 
 impl RepoView {
@@ -110,6 +114,8 @@ impl RepoView {
             proposals: BTreeMap::new(),
             uploads: Vec::new(),
             placements: BTreeMap::new(),
+            archives: BTreeMap::new(),
+            gated: BTreeSet::new(),
         }
     }
 
@@ -118,6 +124,8 @@ impl RepoView {
         self.announcements.extend(other.announcements);
         self.states.extend(other.states);
         self.proposals.extend(other.proposals);
+        self.archives.extend(other.archives);
+        self.gated.extend(other.gated);
         for upload in other.uploads {
             if !self.uploads.contains(&upload) {
                 self.uploads.push(upload);
@@ -182,6 +190,8 @@ impl RepoView {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ObjectFacts {
     complete: BTreeMap<RepoAddress, BTreeSet<Oid>>,
+    /// What would be complete there with what the archive has of it.
+    archived: BTreeMap<RepoAddress, BTreeSet<Oid>>,
 }
 
 impl ObjectFacts {
@@ -195,10 +205,28 @@ impl ObjectFacts {
         self.complete.entry(repository).or_default().insert(oid);
     }
 
+    /// Records that `repository` would hold `oid` with everything it needs if its archive came back.
+    pub fn add_archived(&mut self, repository: RepoAddress, oid: Oid) {
+        self.archived.entry(repository).or_default().insert(oid);
+    }
+
+    /// As if the archives had come back.
+    #[must_use]
+    pub fn with_archives(&self) -> Self {
+        let mut facts = self.clone();
+        for (repository, oids) in std::mem::take(&mut facts.archived) {
+            facts.complete.entry(repository).or_default().extend(oids);
+        }
+        facts
+    }
+
     /// Adds what others found.
     pub fn extend(&mut self, other: Self) {
         for (repository, oids) in other.complete {
             self.complete.entry(repository).or_default().extend(oids);
+        }
+        for (repository, oids) in other.archived {
+            self.archived.entry(repository).or_default().extend(oids);
         }
     }
 

@@ -12,7 +12,7 @@ use crate::testing::{Place, address, assert_sound, git_text, name, refs};
 use crate::{GitConfig, PackLimits, RefSnapshot, Repositories, ingest, propagate};
 
 /// Every failpoint of this crate.
-const STEPS: [&str; 18] = [
+const STEPS: [&str; 19] = [
     "repository.built",
     "repository.renamed",
     "ingest.scanned",
@@ -32,6 +32,7 @@ const STEPS: [&str; 18] = [
     "repository.removed",
     "repository.archived",
     "repository.restored",
+    "repository.absorbed",
 ];
 
 /// When something is archived.
@@ -80,7 +81,7 @@ fn a_crash_at_any_step_leaves_old_or_new() {
 }
 
 fn seed(repositories: &Repositories, pack: &[u8], tip: Oid) {
-    for owner in [1, 2] {
+    for owner in [1, 2, 7] {
         let repo = address(owner, "project");
         let lock = repositories.lock(&repo);
         lock.create().expect("created");
@@ -120,8 +121,8 @@ fn run_child(folder: &Path, step: Option<&str>) -> ExitStatus {
     command.status().expect("it starts")
 }
 
-/// A push to one owner, its refs, the other owner's, a creation, a removal, and one that is taken back: as
-/// `reconcile` does them.
+/// A push to one owner, its refs, the other owner's, a creation, a removal, and what comes back from the
+/// archive: as `reconcile` does them.
 fn the_work(folder: &Path) {
     let repositories = Repositories::open(&folder.join("git"), GitConfig::default()).expect("ours");
     let pack = fs::read(folder.join("pack")).expect("there");
@@ -176,6 +177,12 @@ fn the_work(folder: &Path) {
     let lock = repositories.lock(&address(6, "project"));
     lock.archive(SINCE).expect("archived");
     lock.restore(SINCE).expect("brought back");
+    drop(lock);
+    // One in whose place another was made.
+    let lock = repositories.lock(&address(7, "project"));
+    lock.archive(SINCE).expect("archived");
+    lock.create().expect("made anew");
+    lock.absorb(SINCE).expect("readable");
 }
 
 /// Opens the folder as a new process would.
@@ -213,7 +220,19 @@ fn check(folder: &Path, old: Oid, new: Oid, step: &str) -> RefSnapshot {
         there,
         "{step}: in one place, never in two or none"
     );
-    for owner in [3, 4, 5, 6] {
+    let seventh = address(7, "project");
+    let home = repositories
+        .exists(&seventh)
+        .then(|| repositories.lease(&seventh));
+    let places = home
+        .into_iter()
+        .chain(repositories.archived(&seventh, SINCE));
+    let whole = places.filter(|place| {
+        let objects = repositories.objects(place).expect("readable");
+        objects.complete(&[old], &[]).contains(&old)
+    });
+    assert!(whole.count() > 0, "{step}: nothing is lost on the way");
+    for owner in [3, 4, 5, 6, 7] {
         let repo = address(owner, "project");
         if repositories.exists(&repo) {
             assert_sound(&repositories.path(&repo));

@@ -5,7 +5,7 @@ use grasp_core::name::RepoAddress;
 use nostr::types::Timestamp;
 
 use crate::error::StoreError;
-use crate::keys::repository_key;
+use crate::keys::{read_repository, repository_key};
 use crate::lifecycle::Writing;
 use crate::view::View;
 
@@ -61,6 +61,17 @@ impl Writing<'_, '_> {
 }
 
 impl View<'_> {
+    /// All archives. As many as scopes that left within the retention.
+    pub fn archives(&self) -> Result<Vec<(RepoAddress, Archive)>, StoreError> {
+        let mut archives = Vec::new();
+        for row in self.tables.archives.iter(self.reading)? {
+            let (key, value) = row?;
+            let (repository, _) = read_repository(key).ok_or(CORRUPT)?;
+            archives.push((repository, read(value)?));
+        }
+        Ok(archives)
+    }
+
     /// The archive of a repository, if it has one.
     pub fn archive_of(&self, repository: &RepoAddress) -> Result<Option<Archive>, StoreError> {
         let key = repository_key(repository);

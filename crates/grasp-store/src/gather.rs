@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 
 use grasp_core::announcement::Announcement;
-use grasp_core::event::kind;
+use grasp_core::event::{VerifiedEvent, kind};
 use grasp_core::lifecycle::Stage;
 use grasp_core::name::{Coordinate, Identifier, RepoAddress};
 use grasp_core::state::StateEvent;
@@ -67,12 +67,17 @@ impl View<'_> {
             }
             self.gather_states(&mut view, key, history)?;
             self.gather_proposals(&mut view, key)?;
-            for repository in [
-                RepoAddress::Announced(Coordinate::new(key, identifier.clone())),
-                RepoAddress::Proposals(Coordinate::new(key, identifier.clone())),
-            ] {
-                view.uploads.extend(self.uploads_into(&repository)?);
+            let own = RepoAddress::Announced(Coordinate::new(key, identifier.clone()));
+            let prs = RepoAddress::Proposals(Coordinate::new(key, identifier.clone()));
+            for repository in [&own, &prs] {
+                view.uploads.extend(self.uploads_into(repository)?);
             }
+            if let Some(archive) = self.archive_of(&own)? {
+                view.archives.insert(key, archive);
+            }
+        }
+        if history == History::WithSuperseded {
+            self.gather_gates(&mut view)?;
         }
         self.gather_proposal_uploads(&mut view)?;
         for (event, repository) in self.placements(identifier, None)? {
@@ -224,7 +229,7 @@ impl View<'_> {
         author: &PublicKey,
         identifier: &Identifier,
         history: History,
-        read: impl Fn(grasp_core::event::VerifiedEvent) -> Option<T>,
+        read: impl Fn(VerifiedEvent) -> Option<T>,
     ) -> Result<Vec<Entry<T>>, StoreError> {
         let mut entries = Vec::new();
         let mut rollback = 0;
@@ -252,6 +257,29 @@ impl View<'_> {
             let entry = proposals::decode(row?.1)?;
             let named = &mut view.proposals.entry(entry.event).or_insert(entry).named;
             named.insert(owner);
+        }
+        Ok(())
+    }
+
+    /// Which held events of the view their author's requests keep where they are.
+    fn gather_gates(&self, view: &mut RepoView) -> Result<(), StoreError> {
+        let mut held: Vec<VerifiedEvent> = Vec::new();
+        let announcements = view.announcements.values().flatten();
+        let announcements = announcements.filter(|entry| entry.stage == Stage::Held);
+        held.extend(announcements.map(|entry| entry.item.event().clone()));
+        let states = view.states.values().flatten();
+        let states = states.filter(|entry| entry.stage == Stage::Held);
+        held.extend(states.map(|entry| entry.item.event().clone()));
+        let proposals = view.proposals.values();
+        for proposal in proposals.filter(|entry| entry.stage == Stage::Held) {
+            if let Some((_, record)) = self.record(&proposal.event)? {
+                held.push(record.event()?);
+            }
+        }
+        for event in held {
+            if self.gate(&event)?.is_some() {
+                view.gated.insert(event.id());
+            }
         }
         Ok(())
     }

@@ -197,7 +197,7 @@ impl View<'_> {
     }
 
     /// What keeps `event` out. Who vanished has deleted everything.
-    fn gate(&self, event: &VerifiedEvent) -> Result<Option<Gate>, StoreError> {
+    pub(crate) fn gate(&self, event: &VerifiedEvent) -> Result<Option<Gate>, StoreError> {
         if self.has_vanished(event)? {
             return Ok(Some(Gate::Vanish));
         }

@@ -6,9 +6,11 @@ use super::outcome::{Arrival, full_for_announcement, repeats};
 use super::{Answer, Decision, PurgatoryLoad, Rejection};
 use crate::announcement::Announcement;
 use crate::lifecycle::{Batch, Stage};
-use crate::policy::{Circumstances, Hosting};
+use crate::policy::{Circumstances, Hosting, Origin};
 use crate::retract::abandon_states;
-use crate::settle::{Groups, Versions, counts, difference, dirtied, promote, supported};
+use crate::settle::{
+    Groups, Versions, counts, difference, dirtied, has_archive, promote, recover, supported,
+};
 use crate::view::{Entry, ObjectFacts, RepoView};
 
 /// §6.
@@ -52,7 +54,7 @@ struct Asking<'a> {
 impl Asking<'_> {
     /// ANN-2, ANN-3, ANN-3a, ANN-4: it lists the service.
     fn for_a_repository(self) -> Decision {
-        if self.is_outdated() {
+        if self.is_outdated() || self.is_old_news() {
             return Decision::only(Answer::Superseded);
         }
         let served = self
@@ -68,7 +70,31 @@ impl Asking<'_> {
             self.put(&mut after, |entry, _| entry.serve());
         }
         self.extend_states(&mut after);
-        self.arrive(after)
+        match self.come_back(&after) {
+            Some(decision) => decision,
+            None => self.arrive(after),
+        }
+    }
+
+    /// ANN-2, DEL-6: with what the archive has of its repository it is served at once. If not, it waits like
+    /// a new one, and the archive stays where it is.
+    fn come_back(&self, after: &RepoView) -> Option<Decision> {
+        let owner = self.event.owner();
+        if !has_archive(self.view, &owner, self.cx) {
+            return None;
+        }
+        let facts = self.facts.with_archives();
+        let mut after = after.clone();
+        recover(&mut after, &owner, &facts, self.cx);
+        let decision = Arrival {
+            event: self.event.event(),
+            before: self.view,
+            facts: &facts,
+            cx: self.cx,
+            full: None,
+        }
+        .settle(after);
+        Some(decision).filter(|decision| decision.answer == Answer::Stored)
     }
 
     /// ANN-5, ANN-6: it does not.
@@ -146,6 +172,15 @@ impl Asking<'_> {
         self.view
             .announcement(&self.event.owner())
             .is_some_and(|entry| entry.version() > self.event.version())
+    }
+
+    /// DEL-6: a scope that left comes back by its owner, not by a server that has not heard of it.
+    fn is_old_news(&self) -> bool {
+        let is_here = self.view.announcement(&self.event.owner()).is_some();
+        let held = |entry: &Entry<Announcement>| {
+            entry.stage == Stage::Held && entry.version() >= self.event.version()
+        };
+        self.cx.origin == Origin::Sync && !is_here && self.versions().any(held)
     }
 
     /// ANN-4: what waited or was kept gives way.

@@ -13,16 +13,21 @@ mod edit;
 mod entry;
 mod groups;
 mod proposals;
+mod recover;
 mod states;
+
+use nostr::key::PublicKey;
 
 use crate::lifecycle::{Batch, Change};
 use crate::policy::Circumstances;
 use crate::view::{ObjectFacts, RepoView};
 
+pub(crate) use archive::has_archive;
 pub(crate) use difference::difference;
 pub(crate) use edit::Versions;
 pub(crate) use entry::{counts, parked_deadline, waiting_deadline};
 pub(crate) use groups::{Groups, supported};
+pub(crate) use recover::recover;
 
 /// Of replaced versions so many are kept per coordinate (DEL-12).
 pub const SUPERSEDED_MAX: usize = 10;
@@ -49,6 +54,22 @@ pub fn conclude(
     promote(&mut after, facts, cx);
     let mut batch = changes;
     batch.extend(difference(&middle, &after, None));
+    if !batch.is_empty() {
+        batch.extend(dirtied(view, &after, cx));
+    }
+    batch
+}
+
+/// What comes back to a scope of `owner` that is served again, now that its objects are there (DEL-6).
+pub fn returned(
+    owner: &PublicKey,
+    view: &RepoView,
+    facts: &ObjectFacts,
+    cx: Circumstances<'_>,
+) -> Batch {
+    let mut after = view.clone();
+    recover(&mut after, owner, facts, cx);
+    let mut batch = difference(view, &after, None);
     if !batch.is_empty() {
         batch.extend(dirtied(view, &after, cx));
     }

@@ -18,6 +18,9 @@ use super::lease::Incarnation;
 use super::lock::{RepoLock, sync_left};
 use super::{Lease, Repositories, create, layout, locked};
 use crate::error::{Attempt as _, Error};
+use crate::ingest::install;
+use crate::objects::Objects;
+use crate::refs::{self, RefSnapshot};
 
 impl Repositories {
     /// Takes part in the use of what was archived at `since`; `None` if nothing was, or it is back.
@@ -34,6 +37,11 @@ impl Repositories {
         });
         archived.insert(place, Arc::downgrade(&incarnation));
         Some(Lease::new(incarnation))
+    }
+
+    /// What an archived copy showed when it was taken away.
+    pub fn archived_refs(&self, copy: &Lease) -> Result<RefSnapshot, Error> {
+        refs::read(&copy.path(), || Objects::open(copy))
     }
 
     fn archive_place(&self, repo: &RepoAddress, since: Timestamp) -> PathBuf {
@@ -111,6 +119,25 @@ impl RepoLock {
         create::sync_above(&home, self.repositories.root())?;
         self.leave_archive(&place)?;
         Ok(true)
+    }
+
+    /// Gives the repository, which was made anew, all objects of what was archived at `since`, and throws the
+    /// copy away.
+    pub fn absorb(&self, since: Timestamp) -> Result<(), Error> {
+        if let Some(copy) = self.repositories.archived(&self.repo, since) {
+            let folder = copy.path().join("objects/pack");
+            let mut indexes = Vec::new();
+            for entry in fs::read_dir(&folder).attempt("read", &folder)? {
+                let file = entry.attempt("read", &folder)?.path();
+                let index = file.extension().is_some_and(|it| it == "idx");
+                if index && file.with_extension("pack").exists() {
+                    indexes.push(file);
+                }
+            }
+            install(&indexes, &self.repositories.lease(&self.repo))?;
+        }
+        failpoint::pass("repository.absorbed");
+        self.discard_archive(since)
     }
 
     /// Throws away what was archived at `since`. Who holds a lease reads on.

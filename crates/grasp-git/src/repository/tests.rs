@@ -203,6 +203,37 @@ fn what_was_on_its_way_back_is_archived_from_where_it_lies() {
     assert!(place.repositories.exists(&repo));
 }
 
+/// DEL-6: where it was made anew before, it gets what it had.
+#[test]
+fn a_repository_that_was_made_anew_absorbs_its_archive() {
+    let place = Place::new();
+    let repo = place.repository("project");
+    let work = place.work("work");
+    let commit = work.commit("file", "content");
+    work.copy_objects_to(&place.repositories.path(&repo));
+    let lock = place.repositories.lock(&repo);
+    lock.archive(SINCE).expect("archived");
+    lock.create().expect("made anew");
+    lock.absorb(SINCE).expect("absorbed");
+    lock.absorb(SINCE).expect("twice is once");
+    let objects = place
+        .repositories
+        .objects(&place.repositories.lease(&repo))
+        .expect("there");
+    assert_eq!(objects.complete(&[commit], &[]).len(), 1);
+    assert!(place.repositories.archived(&repo, SINCE).is_none());
+    assert!(
+        place
+            .repositories
+            .refs(&repo)
+            .expect("there")
+            .refs
+            .is_empty(),
+        "it shows nothing by itself"
+    );
+    assert_sound(&place.repositories.path(&repo));
+}
+
 #[test]
 fn a_discarded_archive_is_deleted_with_its_last_lease() {
     let place = Place::new();

@@ -6,7 +6,9 @@ use grasp_core::lifecycle::Stage;
 use grasp_core::name::RepoAddress;
 use grasp_core::oid::Oid;
 use grasp_core::view::{ObjectFacts, RepoView};
-use grasp_git::{Lease, Objects, Repositories};
+use grasp_git::{Lease, Objects, RefSnapshot, Repositories};
+use nostr::event::EventId;
+use nostr::key::PublicKey;
 
 /// What was found, and the leases that keep it true until they are dropped.
 #[derive(Debug, Default)]
@@ -46,6 +48,8 @@ pub(super) struct Wanted {
     pub(super) commits: BTreeSet<Oid>,
     /// An announcement arrives, and what served states name may release it (MNT-9).
     pub(super) announced: bool,
+    /// Whose repository may come back, and what was held with it (DEL-6).
+    pub(super) returning: Option<PublicKey>,
 }
 
 impl Wanted {
@@ -54,13 +58,21 @@ impl Wanted {
         let waits = |stage: Stage| matches!(stage, Stage::Waiting | Stage::Parked);
         let mut announcements = view.announcements.values().flatten();
         let announced = self.announced || announcements.any(|entry| waits(entry.stage));
-        let names = |stage| waits(stage) || (announced && stage == Stage::Served);
+        let returning = self.returning.is_some();
+        let returns = |event: EventId, stage: Stage| {
+            returning && stage == Stage::Held && !view.gated.contains(&event)
+        };
         let states = view.states.values().flatten();
-        let states = states.filter(|entry| names(entry.stage));
+        let states = states.filter(|entry| {
+            waits(entry.stage)
+                || (announced && entry.stage == Stage::Served)
+                || returns(entry.id(), entry.stage)
+        });
         self.objects
             .extend(states.flat_map(|entry| entry.item.oids()));
         let proposals = view.proposals.values();
-        let proposals = proposals.filter(|entry| waits(entry.stage));
+        let proposals =
+            proposals.filter(|entry| waits(entry.stage) || returns(entry.event, entry.stage));
         self.commits
             .extend(proposals.filter_map(|entry| entry.commit));
         self
@@ -95,6 +107,7 @@ fn measure_in(
     view: &RepoView,
     wanted: Wanted,
 ) -> Result<Measured, grasp_git::Error> {
+    let returning = wanted.returning;
     let wanted = wanted.waiting_in(view);
     let oids: Vec<Oid> = wanted.objects.union(&wanted.commits).copied().collect();
     let mut measured = Measured::default();
@@ -107,23 +120,45 @@ fn measure_in(
         }
         let lease = git.lease(&repository);
         let objects = git.objects(&lease)?;
-        for oid in complete_in(git, &objects, &repository, &oids)? {
+        for oid in complete_among(&*git.refs(&repository)?, &objects, &oids) {
             if wanted.objects.contains(&oid) || objects.peel_to_commit(&oid).is_some() {
                 measured.facts.add(repository.clone(), oid);
             }
         }
         measured.leases.push(lease);
     }
+    if let Some(owner) = returning {
+        measure_archive(git, view, owner, &wanted, &mut measured)?;
+    }
     Ok(measured)
 }
 
-fn complete_in(
+/// What the archive would bring back (DEL-6).
+fn measure_archive(
     git: &Repositories,
-    objects: &Objects,
-    repository: &RepoAddress,
-    wanted: &[Oid],
-) -> Result<BTreeSet<Oid>, grasp_git::Error> {
-    let refs = git.refs(repository)?;
+    view: &RepoView,
+    owner: PublicKey,
+    wanted: &Wanted,
+    measured: &mut Measured,
+) -> Result<(), grasp_git::Error> {
+    let archive = view.archives.get(&owner).filter(|it| !it.returns);
+    let repository = view.repository(owner);
+    let Some(copy) = archive.and_then(|it| git.archived(&repository, it.since)) else {
+        return Ok(());
+    };
+    let objects = git.objects(&copy)?;
+    let oids: Vec<Oid> = wanted.objects.union(&wanted.commits).copied().collect();
+    for oid in complete_among(&git.archived_refs(&copy)?, &objects, &oids) {
+        if wanted.objects.contains(&oid) || objects.peel_to_commit(&oid).is_some() {
+            measured.facts.add_archived(repository.clone(), oid);
+        }
+    }
+    measured.leases.push(copy);
+    Ok(())
+}
+
+/// Of `wanted` what is complete in a repository that shows `refs`.
+fn complete_among(refs: &RefSnapshot, objects: &Objects, wanted: &[Oid]) -> BTreeSet<Oid> {
     let tips: BTreeSet<Oid> = refs.refs.values().map(|value| value.oid).collect();
     let (applied, unknown): (Vec<Oid>, Vec<Oid>) =
         wanted.iter().partition(|oid| tips.contains(oid));
@@ -132,5 +167,5 @@ fn complete_in(
         let tips: Vec<Oid> = tips.into_iter().collect();
         complete.extend(objects.complete(&unknown, &tips));
     }
-    Ok(complete)
+    complete
 }

@@ -9,6 +9,7 @@ mod page;
 mod push;
 mod reconcile;
 mod refs;
+mod returns;
 mod settle;
 mod submit;
 mod sweep;
@@ -19,6 +20,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use grasp_core::clock_step::Tick;
+use grasp_core::lifecycle::Change;
 use grasp_core::name::RepoAddress;
 use grasp_core::policy::Policy;
 use grasp_git::Repositories;
@@ -53,6 +55,46 @@ pub struct Service {
     reconciling: Arc<Semaphore>,
     /// When the clock was looked at last (PUR-16).
     last_tick: Arc<Mutex<Tick>>,
+}
+
+/// What is left to do after a commit.
+#[derive(Default)]
+struct Aftermath {
+    /// To be brought in line.
+    dirtied: Vec<RepoAddress>,
+    /// To be published then.
+    served: Vec<ServedEvent>,
+    /// Whose archive comes back (DEL-6).
+    returning: Vec<RepoAddress>,
+}
+
+impl Aftermath {
+    fn is_empty(&self) -> bool {
+        self.dirtied.is_empty() && self.served.is_empty() && self.returning.is_empty()
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.dirtied.extend(other.dirtied);
+        self.served.extend(other.served);
+        self.returning.extend(other.returning);
+    }
+}
+
+impl<T> From<Committed<T>> for Aftermath {
+    fn from(committed: Committed<T>) -> Self {
+        let returning = committed
+            .batch
+            .into_iter()
+            .filter_map(|change| match change {
+                Change::Unarchive { repository } => Some(repository),
+                _ => None,
+            });
+        Self {
+            returning: returning.collect(),
+            dirtied: committed.dirtied,
+            served: committed.served,
+        }
+    }
 }
 
 impl Service {
@@ -105,20 +147,26 @@ impl Service {
             .sort_by_key(|repository| Some(repository) != own);
         // A task of its own: the caller may stop waiting, the work does not stop.
         let service = self.clone();
-        let begun = Instant::now();
         let own = own.cloned();
-        let task = tokio::spawn(async move {
-            let (mut dirtied, mut served) = (committed.dirtied, committed.served);
-            // Ends: what comes again promotes something, and no life runs backwards here.
-            while !(dirtied.is_empty() && served.is_empty()) {
-                service.bring_in_line(dirtied.clone()).await;
-                service.publish(&served, begun);
-                dirtied.retain(|repository| Some(repository) != own.as_ref());
-                (dirtied, served) = service.settle_gained(dirtied).await;
-            }
-        });
+        let after = committed.into();
+        let task = tokio::spawn(async move { service.follow(after, own).await });
         if let Err(failure) = task.await {
             error!(%failure, "what follows a commit was cut short; the marks it left are looked at again");
+        }
+    }
+
+    async fn follow(&self, mut after: Aftermath, own: Option<RepoAddress>) {
+        let begun = Instant::now();
+        // Ends: what comes again promotes something, and no life runs backwards here.
+        while !after.is_empty() {
+            self.bring_in_line(after.dirtied.clone()).await;
+            self.publish(&after.served, begun);
+            after
+                .dirtied
+                .retain(|repository| Some(repository) != own.as_ref());
+            let mut next = self.settle_gained(after.dirtied).await;
+            next.merge(self.finish_returns(after.returning).await);
+            after = next;
         }
     }
 

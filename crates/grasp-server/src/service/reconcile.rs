@@ -13,7 +13,7 @@ use grasp_core::refname::{RefName, RefSpace};
 use grasp_core::refplan::{self, DesiredRefs};
 use grasp_core::view::RepoView;
 use grasp_core::{PublicKey, failpoint};
-use grasp_git::{Lease, RefSnapshot, RepoLock};
+use grasp_git::{RefSnapshot, RepoLock};
 use grasp_store::{History, StoreError, View};
 use tracing::{debug, warn};
 
@@ -133,17 +133,15 @@ impl Service {
                 .set(repository, Condition::default());
             return Ok(());
         }
-        if !self.git.exists(repository) {
-            let restored = match returning {
-                Some(since) => lock.restore(since)?,
-                None => false,
-            };
-            if !restored {
-                lock.create()?;
-            }
+        if let Some(since) = returning
+            && !lock.restore(since)?
+        {
+            // Made anew before it could come back, or back already.
+            lock.create()?;
+            lock.absorb(since)?;
+        } else if returning.is_none() {
+            lock.create()?;
         }
-        // Made anew before it could come back: then it takes from there what it needs.
-        let archived = returning.and_then(|since| self.git.archived(repository, since));
         let current = self.git.refs(repository)?;
         let frozen = desired.refs == DesiredRefs::Frozen;
         let (mut refs, head) = match desired.refs {
@@ -153,7 +151,7 @@ impl Service {
         };
         refs.extend(desired.proposals);
         let wanted = refs.values().copied().collect();
-        let complete = self.hold(repository, view, archived, wanted)?;
+        let complete = self.hold(repository, view, wanted)?;
         let wanted = refs.len();
         refs.retain(|_, oid| complete.contains(oid));
         let degraded = refs.len() < wanted;
@@ -173,19 +171,14 @@ impl Service {
         if !same {
             lock.write_refs(&refs, head)?;
         }
-        match returning {
-            Some(since) => lock.discard_archive(since),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
-    /// Of `wanted` what the repository holds, after it took what its relatives have (AFTER-3, G6-7), and
-    /// its own archive.
+    /// Of `wanted` what the repository holds, after it took what its relatives have (AFTER-3, G6-7).
     fn hold(
         &self,
         repository: &RepoAddress,
         view: &RepoView,
-        archived: Option<Lease>,
         wanted: BTreeSet<Oid>,
     ) -> Result<BTreeSet<Oid>, grasp_git::Error> {
         if wanted.is_empty() {
@@ -206,7 +199,6 @@ impl Service {
             .into_iter()
             .filter(|other| other != repository && self.git.exists(other))
             .map(|other| self.git.lease(&other))
-            .chain(archived)
             .collect();
         // REF-8: what is nowhere stays missing, the rest is shown.
         held.extend(grasp_git::propagate(

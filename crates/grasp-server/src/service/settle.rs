@@ -6,27 +6,21 @@
 use grasp_core::name::RepoAddress;
 use grasp_core::policy::{Circumstances, Origin};
 use grasp_core::settle::settle;
-use grasp_store::{CommitError, Committed, ServedEvent};
+use grasp_store::{CommitError, Committed};
 use tracing::error;
 
 use super::facts::{self, Wanted};
-use super::{Service, reconcile};
+use super::{Aftermath, Service, reconcile};
 
 impl Service {
     /// Serves what became complete in these repositories. Returns what follows: what is to be brought in
     /// line, and what to publish then.
-    pub(super) async fn settle_gained(
-        &self,
-        repositories: Vec<RepoAddress>,
-    ) -> (Vec<RepoAddress>, Vec<ServedEvent>) {
-        let (mut dirtied, mut served) = (Vec::new(), Vec::new());
+    pub(super) async fn settle_gained(&self, repositories: Vec<RepoAddress>) -> Aftermath {
+        let mut after = Aftermath::default();
         for repository in repositories {
             match self.settle_one(&repository).await {
                 Ok(None) => {}
-                Ok(Some(committed)) => {
-                    dirtied.extend(committed.dirtied);
-                    served.extend(committed.served);
-                }
+                Ok(Some(committed)) => after.merge(committed.into()),
                 Err(failure) => error!(
                     %repository,
                     error = &failure as &dyn std::error::Error,
@@ -34,7 +28,7 @@ impl Service {
                 ),
             }
         }
-        (dirtied, served)
+        after
     }
 
     async fn settle_one(
@@ -74,7 +68,7 @@ impl Service {
         Ok(Some(committed))
     }
 
-    fn at_present(&self) -> Circumstances<'_> {
+    pub(super) fn at_present(&self) -> Circumstances<'_> {
         Circumstances {
             policy: &self.policy,
             now: self.clock.now(),

@@ -97,7 +97,10 @@ impl Arrival {
         match self {
             Self::State(state) => wanted.objects = state.oids(),
             Self::Proposal(proposal) => wanted.commits.extend(proposal.tip().commit()),
-            Self::Announcement(_) => wanted.announced = true,
+            Self::Announcement(announcement) => {
+                wanted.announced = true;
+                wanted.returning = Some(announcement.owner());
+            }
             Self::Deletion(_) | Self::Other(_) => {}
         }
         wanted

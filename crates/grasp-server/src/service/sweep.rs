@@ -96,6 +96,7 @@ impl Service {
     /// identifier: what does not succeed holds up nothing else. Whoever sweeps notices a jump of the clock
     /// first ([`Service::notice_clock_step`]).
     pub async fn sweep(&self) -> Result<(), StoreError> {
+        self.resume_returns().await?;
         let now = self.clock.now();
         let mut skipped = 0;
         loop {

@@ -3,13 +3,20 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use grasp_core::lifecycle::Stage;
 use grasp_testkit::{Event, Person};
 
 use crate::history::commit;
-use crate::world::{REPO, World, git, main_at, main_only, refs_at};
+use crate::world::{
+    REPO, WAITING, World, announcing, git, listing, main_at, main_only, proposing, refs_at,
+};
 
 fn alice() -> Person {
     Person::named("alice")
+}
+
+fn bob() -> Person {
+    Person::named("bob")
 }
 
 /// A request for everything at the address.
@@ -64,4 +71,152 @@ async fn deleting_the_last_state_archives_git_and_leaves_an_empty_repository() {
         .accepted();
     world.recheck(&alice()).await;
     assert_eq!(world.refs(&alice()), Some(main_only(commit(1).await)));
+}
+
+/// ANN-2, DEL-6: announced again, the scope is back at once: state, refs, proposals, by a rename.
+#[tokio::test]
+async fn a_scope_that_is_announced_again_is_back_as_it_was() {
+    let mut world = World::new();
+    let (announcement, state) = world.serving(&alice()).await;
+    let proposal = proposing(&bob(), &alice(), commit(1).await);
+    world.send(&proposal).await.waits();
+    let name = format!("refs/nostr/{}", proposal.id);
+    world
+        .push(&alice(), &[(&name, commit(1).await)])
+        .await
+        .accepted();
+    let before = world.refs(&alice());
+    let folder = inode(&world.path(&alice()));
+    world.send(&deletion_of_scope(&alice())).await.is_stored();
+    assert!(!world.serves(&state) && !world.exists(&alice()));
+    // It was served before: the author of the request cannot bring back what it names.
+    world.send(&announcement).await.is_refused();
+
+    world.restart_after(90 * 86_400 - 1).await;
+    let again = announcing(&alice()).sign();
+    world.send(&again).await.is_stored();
+    assert!(world.serves(&again) && world.serves(&state) && world.serves(&proposal));
+    assert_eq!(world.stage(&announcement), Some(Stage::Held));
+    assert_eq!(world.refs(&alice()), before);
+    assert_eq!(inode(&world.path(&alice())), folder, "a rename, not a copy");
+    assert!(world.archived(&alice()).is_empty());
+    world.recheck(&alice()).await;
+    assert_eq!(world.refs(&alice()), before);
+}
+
+/// DEL-6: what its author deleted by its own id stays away, and the scope waits for data like a new one.
+#[tokio::test]
+async fn what_was_deleted_by_its_own_id_does_not_come_back_with_the_scope() {
+    let world = World::new();
+    let (_, state) = world.serving(&alice()).await;
+    let mine = proposing(&bob(), &alice(), commit(1).await);
+    world.send(&mine).await.waits();
+    let name = format!("refs/nostr/{}", mine.id);
+    world
+        .push(&alice(), &[(&name, commit(1).await)])
+        .await
+        .accepted();
+    world.send(&bob().deletion(&mine).sign()).await.is_stored();
+    let request = alice()
+        .draft(5)
+        .tag(["a", &alice().coordinate(REPO)])
+        .tag(["e", &state.id.to_hex()])
+        .sign();
+    world.send(&request).await.is_stored();
+    let again = announcing(&alice()).sign();
+    world.send(&again).await.waits();
+    assert_eq!(world.advertised(&alice()).await, Some([].into()));
+    assert_eq!(world.archived(&alice()).len(), 1);
+    assert_eq!(world.stage(&state), Some(Stage::Held));
+
+    // By promotion: the data that it had comes with it, whatever else was pushed.
+    let renewed = main_at(&alice(), commit(2).await);
+    world.send(&renewed).await.waits();
+    world
+        .push(&alice(), &[("refs/heads/main", commit(2).await)])
+        .await
+        .accepted();
+    assert!(world.serves(&again) && world.serves(&renewed));
+    assert!(!world.serves(&state) && !world.serves(&mine));
+    assert_eq!(world.refs(&alice()), Some(main_only(commit(2).await)));
+    assert!(world.archived(&alice()).is_empty());
+    let objects = git(
+        &world.path(&alice()),
+        &["cat-file", "-t", &commit(1).await.oid],
+    );
+    assert_eq!(objects.trim(), "commit");
+}
+
+/// DEL-3: only the announcement was deleted. Its state was served all the time, and shows again.
+#[tokio::test]
+async fn an_announcement_that_went_alone_comes_back_with_its_repository() {
+    let world = World::new();
+    let (announcement, state) = world.serving(&alice()).await;
+    world
+        .send(&alice().deletion(&announcement).sign())
+        .await
+        .is_stored();
+    assert!(world.serves(&state) && !world.exists(&alice()));
+    let again = announcing(&alice()).sign();
+    world.send(&again).await.is_stored();
+    assert_eq!(world.refs(&alice()), Some(main_only(commit(0).await)));
+}
+
+/// ANN-5, DEL-6: who moved away may come back; a server that still has the old announcement brings nobody
+/// back.
+#[tokio::test]
+async fn a_scope_that_moved_away_comes_back_by_its_owner_and_not_by_sync() {
+    let world = World::new();
+    let (announcement, state) = world.serving(&alice()).await;
+    let elsewhere = announcing(&alice())
+        .without("relays")
+        .tag(["relays", "wss://elsewhere.example"])
+        .sign();
+    world.send(&elsewhere).await.is_refused();
+    assert!(!world.serves(&announcement) && !world.exists(&alice()));
+    world.sync(&announcement).await.is_duplicate();
+    assert!(!world.serves(&announcement) && !world.exists(&alice()));
+    let again = announcing(&alice()).sign();
+    world.send(&again).await.is_stored();
+    assert!(world.serves(&state));
+    assert_eq!(world.refs(&alice()), Some(main_only(commit(0).await)));
+}
+
+/// DEL-6, MNT-7: a co-maintainer's states come back with whoever they count for.
+#[tokio::test]
+async fn states_come_back_with_the_scope_that_they_count_in() {
+    let world = World::new();
+    let state = world.serving_together(&alice(), &bob()).await;
+    for owner in [bob(), alice()] {
+        world.send(&deletion_of_scope(&owner)).await.is_stored();
+    }
+    assert_eq!(world.stage(&state), Some(Stage::Held));
+    // Without Alice's word her state does not count.
+    world
+        .send(&listing(&bob(), &[&alice()]).sign())
+        .await
+        .waits();
+    assert_eq!(world.stage(&state), Some(Stage::Held));
+    world
+        .send(&listing(&alice(), &[&bob()]).sign())
+        .await
+        .is_stored();
+    assert!(world.serves(&state));
+    for owner in [alice(), bob()] {
+        assert_eq!(world.refs(&owner), Some(main_only(commit(0).await)));
+    }
+}
+
+/// DEL-5, PUR-4: what waited in vain for data leaves the archive alone.
+#[tokio::test]
+async fn a_return_that_expires_can_be_tried_again() {
+    let world = World::new();
+    let (_, state) = world.serving(&alice()).await;
+    world
+        .send(&alice().deletion(&state).sign())
+        .await
+        .is_stored();
+    world.pass(WAITING).await;
+    assert!(!world.exists(&alice()));
+    assert_eq!(world.archived(&alice()).len(), 1);
 }

@@ -539,6 +539,12 @@ pub async fn an_archive_is_remembered_until_it_is_dropped(store: &Store) {
         archived(11, 100, false),
         "two of one second have names of their own"
     );
+    let all = {
+        let snapshot = store.snapshot().expect("a snapshot");
+        snapshot.view().archives().expect("reads")
+    };
+    let only = archived(11, 100, false).map(|it| (repository.clone(), it));
+    assert_eq!(all, only.into_iter().collect::<Vec<_>>());
     commit(store, vec![gone.clone(), gone])
         .await
         .expect("commits");

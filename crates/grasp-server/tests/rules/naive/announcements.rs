@@ -45,6 +45,7 @@ impl Naive {
                 kept.wait(now);
             }
         }
+        self.come_back(&owner);
         Ok(())
     }
 

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use grasp_core::PublicKey;
 use grasp_core::lifecycle::Stage;
-use grasp_core::name::{Coordinate, RepoAddress};
+use grasp_core::name::RepoAddress;
 use grasp_core::oid::Oid;
 use grasp_core::state::StateEvent;
 
-use super::{Kept, Naive};
+use super::{Kept, Naive, RETENTION};
 
 /// What plain git says about a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,8 +38,8 @@ impl Face {
 impl Naive {
     /// Every directory becomes what events ask for; what came with that is looked at in turn.
     pub(super) fn bring_in_line(&mut self) {
-        self.archive();
         loop {
+            self.archive();
             let before = self.objects.clone();
             self.write_directories();
             if self.objects == before {
@@ -49,14 +49,19 @@ impl Naive {
         }
     }
 
-    /// DEL-5: what a scope held that was served and is not any more is out of reach.
+    /// DEL-5: what a scope held that was served and is not any more is out of reach. DEL-6: it is there again
+    /// once the scope is.
     fn archive(&mut self) {
         let owners = self.announcements().map(Kept::author);
         let serving = owners.filter(|owner| self.is_serving(owner)).collect();
         let before = std::mem::replace(&mut self.serving, serving);
-        for owner in before.difference(&self.serving) {
-            let repository = RepoAddress::Announced(Coordinate::new(*owner, self.project.clone()));
-            self.objects.remove(&repository);
+        for owner in before.difference(&self.serving.clone()) {
+            let repository = self.repository(*owner);
+            let held = self.objects.remove(&repository).unwrap_or_default();
+            self.archived.insert(*owner, (held, self.now + RETENTION));
+        }
+        for owner in self.serving.clone().difference(&before) {
+            self.unarchive(owner);
         }
     }
 

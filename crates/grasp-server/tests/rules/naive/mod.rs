@@ -7,6 +7,7 @@
 
 mod announcements;
 mod authority;
+mod comeback;
 mod deletion;
 mod expiry;
 mod face;
@@ -118,6 +119,8 @@ pub(crate) struct Naive {
     gated_addresses: BTreeMap<String, u64>,
     /// Which commits are complete where. Only directories that exist hold any.
     objects: BTreeMap<RepoAddress, BTreeSet<Oid>>,
+    /// What repositories held that left, and how long that is kept (DEL-5).
+    archived: BTreeMap<PublicKey, (BTreeSet<Oid>, u64)>,
     /// Who had a served repository when directories were last written.
     serving: BTreeSet<PublicKey>,
     /// What each directory shows since it was last written.
@@ -234,6 +237,7 @@ impl Naive {
             gated: BTreeSet::new(),
             gated_addresses: BTreeMap::new(),
             objects: BTreeMap::new(),
+            archived: BTreeMap::new(),
             serving: BTreeSet::new(),
             shown: BTreeMap::new(),
             history,
@@ -274,6 +278,9 @@ impl Naive {
         let parked = self.stage(&event.id()) == Some(Stage::Parked);
         if parked && origin == Origin::Sync {
             return Said::Duplicate; // PUR-15: only a client makes it wait again
+        }
+        if origin == Origin::Sync && self.is_old_news(&event) {
+            return Said::Duplicate; // DEL-6: only its owner brings a scope back
         }
         let id = event.id();
         let taken = match event.kind() {

@@ -1,0 +1,95 @@
+//! DEL-6: how a scope comes back that left.
+
+use std::collections::BTreeSet;
+
+use grasp_core::PublicKey;
+use grasp_core::announcement::Announcement;
+use grasp_core::event::{VerifiedEvent, kind};
+use grasp_core::lifecycle::Stage;
+use grasp_core::oid::Oid;
+
+use super::{Kept, Naive};
+
+impl Naive {
+    /// ANN-2: if it is served by what the archive has, it is back at once; if not, nothing of it is.
+    pub(super) fn come_back(&mut self, owner: &PublicKey) {
+        let mut back = self.clone();
+        let Some(objects) = back.take_archive(owner) else {
+            return;
+        };
+        let repository = back.repository(*owner);
+        back.objects.entry(repository).or_default().extend(objects);
+        back.recover(owner);
+        if back.is_serving(owner) {
+            *self = back;
+        }
+    }
+
+    /// Once it is served, by whatever data.
+    pub(super) fn unarchive(&mut self, owner: &PublicKey) {
+        if let Some(objects) = self.take_archive(owner) {
+            let repository = self.repository(*owner);
+            self.objects.entry(repository).or_default().extend(objects);
+            self.recover(owner);
+        }
+    }
+
+    fn take_archive(&mut self, owner: &PublicKey) -> Option<BTreeSet<Oid>> {
+        let (_, until) = self.archived.get(owner)?;
+        if *until <= self.now {
+            return None;
+        }
+        self.archived.remove(owner).map(|(objects, _)| objects)
+    }
+
+    /// Of every maintainer the newest state that can come back, and the proposals to it.
+    fn recover(&mut self, owner: &PublicKey) {
+        for author in self.confirmed(owner) {
+            let served = self.served_state(&author).map(Kept::version);
+            let newest = self
+                .states_of(&author)
+                .filter(|kept| self.may_return(kept) && Some(kept.version()) > served)
+                .filter(|kept| kept.state().is_some_and(|state| self.is_complete(state)))
+                .max_by_key(|kept| kept.version())
+                .map(Kept::id);
+            if let Some(newest) = newest {
+                self.find_mut(&newest).expect("just found").serve();
+            }
+        }
+        let proposals: Vec<Kept> = self
+            .kept
+            .iter()
+            .filter(|kept| self.may_return(kept))
+            .filter(|kept| {
+                let proposal = kept.proposal();
+                proposal.is_some_and(|proposal| self.targets(proposal, owner))
+            })
+            .cloned()
+            .collect();
+        for kept in &proposals {
+            self.find_mut(&kept.id()).expect("just found").stage = Stage::Waiting;
+        }
+        self.settle();
+        for before in proposals {
+            let kept = self.find_mut(&before.id()).expect("nothing of it goes");
+            if kept.stage != Stage::Served {
+                *kept = before;
+            }
+        }
+    }
+
+    fn may_return(&self, kept: &Kept) -> bool {
+        kept.stage == Stage::Held && !self.is_gated(&kept.event) && !kept.is_expired(self.now)
+    }
+
+    /// What another server still has of a scope that left here.
+    pub(super) fn is_old_news(&self, event: &VerifiedEvent) -> bool {
+        let announcement = Announcement::parse(event.clone());
+        let for_us = announcement.is_ok_and(|it| self.lists_us(&it));
+        let author = event.author();
+        let mut versions = self.announcements_of(&author);
+        let held =
+            versions.any(|kept| kept.stage == Stage::Held && kept.version() >= event.version());
+        event.kind() == kind::ANNOUNCEMENT && for_us && held && self.counting(&author).is_none()
+    }
+}
