@@ -10,6 +10,7 @@ use nostr::types::Timestamp;
 use crate::event::VerifiedEvent;
 use crate::name::{Identifier, RepoAddress};
 use crate::oid::Oid;
+use crate::request::Uses;
 
 /// Of one event the first so many references count (REL-6).
 pub const REFERENCES_MAX: usize = 50;
@@ -215,6 +216,20 @@ pub enum Change {
         until: Timestamp,
         /// The request.
         request: EventId,
+    },
+    /// A stored request to delete or to vanish is kept by its own clock from now on (DEL-9).
+    KeepRequest {
+        /// Which.
+        request: EventId,
+        /// Since when, and its last use.
+        uses: Uses,
+    },
+    /// A request kept something out: from now on it counts as used, and since then (DEL-9, EV-8).
+    UseRequest {
+        /// Which.
+        request: EventId,
+        /// When.
+        at: Timestamp,
     },
     /// A request to vanish gates everything that its author made up to a time (DEL-8).
     GateAuthor {

@@ -7,6 +7,7 @@ use nostr::types::Timestamp;
 
 use crate::announcement::Announcement;
 use crate::maintainers::MaintainerRule;
+use crate::request::RequestPolicy;
 use crate::service::ServiceAddress;
 
 /// The settings that decisions depend on.
@@ -34,6 +35,8 @@ pub struct Policy {
     pub purgatory: PurgatoryLimits,
     /// Budget of events that hang on one root through others (REL-6).
     pub related: RelatedLimits,
+    /// What holds of requests to delete and to vanish (DEL-9, DEL-10).
+    pub requests: RequestPolicy,
     /// Most events of keys that take part in nothing here (EV-8).
     pub idle_events: usize,
     /// Bounds of uploads without an event (PUSH-4, §16).

@@ -9,7 +9,7 @@ use grasp_core::filter::{Filter, Matchable};
 use grasp_core::lifecycle::{Stage, Standing};
 use grasp_core::name::{Coordinate, Identifier};
 use grasp_core::related::{References, RelatedFacts, Relative};
-use nostr::event::EventId;
+use grasp_core::request::Targets;
 use nostr::key::PublicKey;
 use nostr::types::Timestamp;
 
@@ -23,8 +23,6 @@ const ID_LETTERS: [char; 3] = ['e', 'E', 'q'];
 const ADDRESS_LETTERS: [char; 3] = ['a', 'A', 'q'];
 /// Of the events that mention a newcomer so many are looked at: one that counts is enough.
 const MENTIONS_MAX: usize = 16;
-/// Of a deletion request at most so many targets are read (DEL-1).
-const DELETION_TARGETS_MAX: usize = 2048;
 /// Of an author's events so many are looked at to see whether they take part in anything.
 const PARTICIPATION_MAX: usize = 64;
 
@@ -174,42 +172,29 @@ impl View<'_> {
 
     /// What the targets of a deletion request are (DEL-1).
     pub fn deletion_facts(&self, request: &VerifiedEvent) -> Result<DeletionFacts, StoreError> {
-        let mut facts = DeletionFacts::default();
+        let mut facts = DeletionFacts {
+            unused_requests: self.unused_requests(&request.author())?,
+            ..DeletionFacts::default()
+        };
+        // One that names too much is refused whatever is here.
+        let named = Targets::of(request).unwrap_or_default();
         let mut scopes: Scopes = BTreeMap::new();
         let mut note = |record: &Record<'_>| note_scopes(&mut scopes, record);
-        for tag in request
-            .tags()
-            .filter(|tag| tag.len() > 1)
-            .take(DELETION_TARGETS_MAX + 1)
-        {
-            match tag[0].as_str() {
-                "e" => {
-                    let Ok(id) = EventId::from_hex(&tag[1]) else {
-                        continue;
-                    };
-                    if let Some((_, record)) = self.record(&id)? {
-                        note(&record);
-                        facts.events.insert(id, target(&record));
-                    }
-                }
-                "a" => {
-                    let Some((kind, author, d)) = parse_address(&tag[1]) else {
-                        continue;
-                    };
-                    if author != request.author() {
-                        continue;
-                    }
-                    self.versions(kind, &author, d, |_, _, record| {
-                        note(&record);
-                        let target = target(&record);
-                        if !facts.versions.contains(&target) {
-                            facts.versions.push(target);
-                        }
-                        Ok(ControlFlow::Continue(()))
-                    })?;
-                }
-                _ => {}
+        for id in &named.events {
+            if let Some((_, record)) = self.record(id)? {
+                note(&record);
+                facts.events.insert(*id, target(&record));
             }
+        }
+        for address in &named.addresses {
+            let Some((kind, author, d)) = parse_address(address) else {
+                continue;
+            };
+            self.versions(kind, &author, d, |_, _, record| {
+                note(&record);
+                facts.versions.push(target(&record));
+                Ok(ControlFlow::Continue(()))
+            })?;
         }
         for (identifier, seeds) in &scopes {
             let seeds: Vec<_> = seeds.iter().copied().collect();

@@ -277,7 +277,7 @@ impl View<'_> {
             }
         }
         for event in held {
-            if self.gate(&event)?.is_some() {
+            if !self.gates(&event)?.is_empty() {
                 view.gated.insert(event.id());
             }
         }

@@ -30,6 +30,17 @@ impl Writing<'_, '_> {
         }
     }
 
+    /// An event of an idle key has been of use: from now on it goes after all that have not.
+    pub(crate) fn idle_used(&mut self, event: &EventId) -> Result<(), StoreError> {
+        let (sequence, _) = self.find(event)?.ok_or(StoreError::UnknownEvent(*event))?;
+        let unused = idle_key(sequence, false);
+        if self.tables.idle.delete(self.transaction, &unused)? {
+            let key = idle_key(sequence, true);
+            self.tables.idle.put(self.transaction, &key, &[])?;
+        }
+        Ok(())
+    }
+
     /// For an event that is removed. Most cannot have a row.
     pub(crate) fn drop_idle(
         &mut self,

@@ -34,6 +34,7 @@ mod overview;
 mod proposals;
 mod query;
 mod record;
+mod requests;
 mod store;
 mod tables;
 mod uploads;

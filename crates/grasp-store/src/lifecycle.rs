@@ -151,6 +151,8 @@ impl<'a, 'env> Writing<'a, 'env> {
                 until,
                 request,
             } => self.gate_address(address, *until, request),
+            Change::KeepRequest { request, uses } => self.keep_request(request, *uses),
+            Change::UseRequest { request, at } => self.use_request(request, *at),
             Change::GateAuthor {
                 author,
                 until,
@@ -301,7 +303,7 @@ impl<'a, 'env> Writing<'a, 'env> {
             None,
         )?;
         self.drop_placements(&event)?;
-        self.drop_gates(&event)?;
+        self.drop_request(&event)?;
         self.drop_idle(sequence, record.standing())?;
         self.tables
             .ids

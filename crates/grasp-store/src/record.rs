@@ -243,6 +243,13 @@ impl<'a> Record<'a> {
         PublicKey::from_byte_array(*self.chunk(AUTHOR))
     }
 
+    /// NIP-40: when it stops to be shown.
+    pub(crate) fn expiration(&self) -> Option<Timestamp> {
+        Some(self.number(EXPIRATION))
+            .filter(|at| *at != NEVER)
+            .map(Timestamp::from_secs)
+    }
+
     /// NIP-40: whether it may not be shown any more (EV-4).
     pub(crate) fn expired(&self, now: Timestamp) -> bool {
         self.number(EXPIRATION) <= now.as_secs()

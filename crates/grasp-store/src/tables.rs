@@ -47,6 +47,10 @@ pub(crate) struct Tables {
     pub(crate) gated_addresses: Table,
     /// author, request to vanish → until.
     pub(crate) gated_authors: Table,
+    /// request → first seen, last use (DEL-9).
+    pub(crate) requests: Table,
+    /// author → how many of their requests were of no use yet (§16).
+    pub(crate) unused_requests: Table,
     /// author → waiting announcements, other waiting events.
     pub(crate) load: Table,
     /// root → events, bytes of the replies that count against it.
@@ -81,6 +85,8 @@ impl Tables {
             gated_events,
             gated_addresses,
             gated_authors,
+            requests,
+            unused_requests,
             load,
             budgets,
             idle,
@@ -108,6 +114,8 @@ impl Tables {
                 "gated_events",
                 "gated_addresses",
                 "gated_authors",
+                "requests",
+                "unused_requests",
                 "load",
                 "budgets",
                 "idle",
@@ -135,6 +143,8 @@ impl Tables {
             gated_events,
             gated_addresses,
             gated_authors,
+            requests,
+            unused_requests,
             load,
             budgets,
             idle,
@@ -166,6 +176,8 @@ impl Tables {
             ("gated_events", &self.gated_events),
             ("gated_addresses", &self.gated_addresses),
             ("gated_authors", &self.gated_authors),
+            ("requests", &self.requests),
+            ("unused_requests", &self.unused_requests),
             ("load", &self.load),
             ("budgets", &self.budgets),
             ("idle", &self.idle),

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use grasp_core::maintainers::MaintainerRule;
 use grasp_core::policy::{Policy, PurgatoryLimits, RelatedLimits, UploadLimits};
+use grasp_core::request::{RequestPolicy, Retention};
 use grasp_git::{GitConfig, PackLimits};
 use grasp_relay::address::AddressLimits;
 use grasp_relay::nip11::Info;
@@ -125,6 +126,7 @@ fn policy(config: &Config, owner: PublicKey) -> Policy {
             events: count(config.purgatory.related_events),
             bytes: config.purgatory.related_bytes.0,
         },
+        requests: requests(config),
         idle_events: config.purgatory.outsider_events.get(),
         uploads: UploadLimits {
             bytes: config.git.git_upload_bytes.0,
@@ -132,6 +134,27 @@ fn policy(config: &Config, owner: PublicKey) -> Policy {
             disk_percent: config.git.git_upload_disk_percent.0,
         },
         push_commands_max: config.git.git_max_commands.get(),
+    }
+}
+
+/// DEL-9, DEL-10
+fn requests(config: &Config) -> RequestPolicy {
+    let storage = &config.storage;
+    RequestPolicy {
+        retention: Retention {
+            unused_served: storage.deletion_request_retention_unused_served_secs.0,
+            unused_gating: storage
+                .deletion_request_retention_unused_unserved_gating_additional_secs
+                .0,
+            used_served: storage
+                .deletion_request_retention_used_served_after_last_used_secs
+                .0,
+            used_gating: storage
+                .deletion_request_retention_used_unserved_gating_additional_secs
+                .0,
+        },
+        respected: !storage.deletion_request_disrespector,
+        unused_per_author: config.purgatory.deletions_per_author.get(),
     }
 }
 
@@ -202,7 +225,10 @@ fn address_limits(config: &Config) -> AddressLimits {
 
 /// N11-1: what is really on, and nothing else.
 fn info(config: &Config, owner: PublicKey) -> Info {
-    let mut supported_nips = vec![1, 9, 11, 34, 40, 42, 45, 70, 77];
+    let mut supported_nips = vec![1, 11, 34, 40, 42, 45, 70, 77];
+    if !config.storage.deletion_request_disrespector {
+        supported_nips.push(9);
+    }
     if config.public.base_path().is_empty() {
         supported_nips.push(5);
     }

@@ -23,6 +23,8 @@ pub enum Answer {
     DuplicateWaiting,
     /// The same event is stored already.
     Duplicate,
+    /// A request that is not shown any more, and still in force (DEL-9).
+    DuplicateRequest,
     /// A newer one of the same author is served, or waits.
     Superseded,
     /// Not taken.
@@ -116,6 +118,14 @@ pub enum Rejection {
     /// DEL-1.
     #[error("invalid: too many deletion targets")]
     TooManyTargets,
+    /// §16.
+    #[error(
+        "rate-limited: slow down, this author has {max} requests here already that removed nothing"
+    )]
+    TooManyRequests {
+        /// The limit.
+        max: usize,
+    },
     /// PUR-13.
     #[error("rate-limited: slow down, {0}")]
     PurgatoryFull(PurgatoryBound),
@@ -152,6 +162,7 @@ impl fmt::Display for Answer {
             Self::Purgatory => "purgatory: won't be served until git data arrives",
             Self::DuplicateWaiting => "duplicate: in purgatory",
             Self::Duplicate => "duplicate: already have this event",
+            Self::DuplicateRequest => "duplicate: this request is known and no longer shown",
             Self::Superseded => "duplicate: superseded by a newer event",
             Self::Rejected(rejection) => return rejection.fmt(out),
         };
@@ -291,6 +302,16 @@ mod tests {
         ] {
             assert_eq!(Answer::from(rejection).to_string(), text);
         }
+    }
+
+    /// DEL-9, BND-1
+    #[test]
+    fn what_is_said_of_requests_begins_as_other_software_expects() {
+        let known = Answer::DuplicateRequest;
+        assert!(known.accepted() && known.to_string().starts_with("duplicate: "));
+        let full = Rejection::TooManyRequests { max: 5000 }.to_string();
+        assert!(full.starts_with("rate-limited: slow down"), "{full}");
+        assert!(full.contains("5000"), "{full}");
     }
 
     /// KIND-3, PR-1, NAME-3

@@ -9,93 +9,54 @@ use super::{Answer, Decision, DeletionFacts, DeletionTarget, IdleLoad, Rejection
 use crate::event::{VerifiedEvent, kind};
 use crate::lifecycle::{Batch, Change, Stage, Standing};
 use crate::policy::Circumstances;
-use crate::related::{event_id, normalised_address};
+use crate::request::{Targets, keep};
 use crate::retract::{Retraction, retract};
 use crate::settle::{difference, dirtied, promote};
 use crate::view::{ObjectFacts, RepoView};
-
-/// At most so many `e` and `a` of one request (DEL-1).
-const TARGETS_MAX: usize = 2048;
 
 /// NIP-09 (DEL-1, DEL-2, DEL-3, PUR-10). `idle` is what keys that take part in nothing have stored, if
 /// the author is one of them (EV-8).
 pub fn admit_deletion(
     event: &VerifiedEvent,
-    targets: &DeletionFacts,
+    facts: &DeletionFacts,
     idle: Option<&IdleLoad>,
     cx: Circumstances<'_>,
 ) -> Decision {
-    let named = event
-        .tags()
-        .filter(|tag| matches!(tag[0].as_str(), "e" | "a"));
-    if named.count() > TARGETS_MAX {
+    let Ok(named) = Targets::of(event) else {
         return Decision::only(Rejection::TooManyTargets);
-    }
-    let request = Request::of(event);
-    let foreign = |target: &DeletionTarget| {
-        request.events.contains(&target.event) && target.author != event.author()
     };
-    if targets.events.values().any(foreign) {
+    let foreign = |target: &DeletionTarget| {
+        named.events.contains(&target.event) && target.author != event.author()
+    };
+    if facts.events.values().any(foreign) {
         return Decision::only(Rejection::ForeignDeletion);
     }
-    let standing = Standing::Bare;
-    let mut batch = vec![Change::Insert {
-        event: event.clone(),
-        stage: Stage::Served,
-        deadline: event.expiration(),
-        standing,
-    }];
-    batch.extend(request.gates(event));
-    let removals = request.removals(targets, event, cx);
+    let (gates, removals) = if cx.policy.requests.respected {
+        (
+            named.gates(event),
+            Request(&named).removals(facts, event, cx),
+        )
+    } else {
+        (Batch::new(), Batch::new())
+    };
     let used = !removals.is_empty();
+    let mut batch = match keep(event, used, facts.unused_requests, cx) {
+        Ok(kept) => kept,
+        Err(refusal) => return Decision::only(refusal),
+    };
+    batch.extend(gates);
     batch.extend(removals);
-    batch.extend(settle_in(event, standing, used, idle, cx));
+    batch.extend(settle_in(event, Standing::Bare, used, idle, cx));
     Decision {
         answer: Answer::Stored,
         batch,
     }
 }
 
-/// What a request names, as far as it may.
-struct Request {
-    events: BTreeSet<EventId>,
-    /// The author's own; foreign ones are ignored.
-    addresses: BTreeSet<String>,
-}
+/// A request, by what it names.
+struct Request<'a>(&'a Targets);
 
-impl Request {
-    fn of(event: &VerifiedEvent) -> Self {
-        let values = |name: &'static str| {
-            event
-                .tags()
-                .filter(move |tag| tag[0] == name)
-                .filter_map(|tag| tag.get(1))
-        };
-        let own = format!(":{}:", event.author().to_hex());
-        Self {
-            events: values("e").filter_map(|id| event_id(id)).collect(),
-            addresses: values("a")
-                .filter_map(|address| normalised_address(address))
-                .filter(|address| address.contains(&own))
-                .collect(),
-        }
-    }
-
-    /// What it names does not come back, nor come at all (DEL-1).
-    fn gates(&self, request: &VerifiedEvent) -> Batch {
-        let events = self.events.iter().map(|event| Change::GateEvent {
-            event: *event,
-            author: request.author(),
-            request: request.id(),
-        });
-        let addresses = self.addresses.iter().map(|address| Change::GateAddress {
-            address: address.clone(),
-            until: request.created_at(),
-            request: request.id(),
-        });
-        events.chain(addresses).collect()
-    }
-
+impl Request<'_> {
     fn removals(
         &self,
         targets: &DeletionFacts,
@@ -110,7 +71,7 @@ impl Request {
         let by_id = targets
             .events
             .values()
-            .filter(|target| self.events.contains(&target.event));
+            .filter(|target| self.0.events.contains(&target.event));
         let by_address = targets
             .versions
             .iter()

@@ -185,7 +185,7 @@ mod tests {
                 batch[batch.len() - 2..],
                 [Change::Idle { event, used }, gone]
             );
-            assert!(batch.len() == if used { 5 } else { 4 }, "{batch:?}");
+            assert!(batch.len() == if used { 6 } else { 5 }, "{batch:?}");
         }
     }
 }

@@ -58,13 +58,18 @@ impl Decision {
     }
 }
 
+/// Of the requests that keep one event out at most so many are looked at, those with the lowest ids: an
+/// author can make thousands, and sending the event again must stay cheap. One suffices to keep it out;
+/// the others only matter for who is credited (DEL-9).
+pub const GATES_MAX: usize = 64;
+
 /// What the store says about an arriving event before its kind matters (EV-1).
 #[derive(Debug, Clone, Default)]
 pub struct Known {
     /// Where the same event lives already.
     pub stage: Option<Stage>,
-    /// What its author asked for and does not let it in.
-    pub gate: Option<Gate>,
+    /// The requests of its author that keep it out, at most [`GATES_MAX`].
+    pub gates: Vec<Gate>,
     /// Expired from purgatory before (PUR-8).
     pub expired_mark: bool,
     /// For replaceable and addressable kinds: the newest version served.
@@ -94,6 +99,8 @@ pub struct DeletionFacts {
     pub events: BTreeMap<EventId, DeletionTarget>,
     /// Stored versions of addresses named by `a` that belong to the author.
     pub versions: Vec<DeletionTarget>,
+    /// Requests of the author that were of no use yet (§16).
+    pub unused_requests: usize,
     /// Views of the identifiers whose announcements, states or proposals are named.
     pub views: Vec<RepoView>,
 }

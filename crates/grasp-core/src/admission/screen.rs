@@ -2,18 +2,24 @@
 
 use super::{Answer, Decision, Known, Rejection, glance};
 use crate::event::{VerifiedEvent, kind};
-use crate::lifecycle::Stage;
+use crate::lifecycle::{Batch, Stage};
 use crate::policy::{Circumstances, Origin};
-use crate::request::Gate;
+use crate::request::{Asks, credit, is_request};
 
 /// The checks that come before the kind (EV-1, EV-4, KIND-7). `Some` ends the matter.
 ///
 /// An event that is Parked or Held passes: what may bring it back depends on its kind.
 pub fn screen(event: &VerifiedEvent, known: &Known, cx: Circumstances<'_>) -> Option<Decision> {
-    refusal(event, known, cx)
+    let refused = refusal(event, known, cx);
+    // A request is of use if the refusal rests on it, not if it would merely have refused as well.
+    let batch = match refused {
+        Some(Rejection::Deleted | Rejection::Vanished) => credit(&known.gates, cx),
+        _ => Batch::new(),
+    };
+    let answer = refused
         .map(Answer::Rejected)
-        .or_else(|| repetition(event, known))
-        .map(Decision::only)
+        .or_else(|| repetition(event, known))?;
+    Some(Decision { answer, batch })
 }
 
 fn refusal(event: &VerifiedEvent, known: &Known, cx: Circumstances<'_>) -> Option<Rejection> {
@@ -24,8 +30,8 @@ fn refusal(event: &VerifiedEvent, known: &Known, cx: Circumstances<'_>) -> Optio
         Some(rejection)
     } else if event.created_at().as_secs() > latest {
         Some(Rejection::TooFarAhead { ahead_max })
-    } else if let Some(gate) = known.gate {
-        Some(gated(gate))
+    } else if let Some(refusal) = gated(known, cx) {
+        Some(refusal)
     } else if cx.origin == Origin::Sync && kind::is_ephemeral(event.kind()) {
         Some(Rejection::EphemeralBySync)
     } else if cx.origin == Origin::Sync && known.expired_mark && known.stage.is_none() {
@@ -35,10 +41,16 @@ fn refusal(event: &VerifiedEvent, known: &Known, cx: Circumstances<'_>) -> Optio
     }
 }
 
-fn gated(gate: Gate) -> Rejection {
-    match gate {
-        Gate::Deletion => Rejection::Deleted,
-        Gate::Vanish => Rejection::Vanished,
+/// DEL-1, DEL-8, DEL-10. Who vanished has deleted everything.
+fn gated(known: &Known, cx: Circumstances<'_>) -> Option<Rejection> {
+    if !cx.policy.requests.respected {
+        return None;
+    }
+    let vanished = known.gates.iter().any(|gate| gate.asks == Asks::Vanish);
+    if vanished {
+        Some(Rejection::Vanished)
+    } else {
+        (!known.gates.is_empty()).then_some(Rejection::Deleted)
     }
 }
 
@@ -50,6 +62,7 @@ fn repetition(event: &VerifiedEvent, known: &Known) -> Option<Answer> {
         Some(Stage::Served) => Some(Answer::Duplicate),
         Some(Stage::Waiting) => Some(Answer::DuplicateWaiting),
         Some(Stage::Superseded) => Some(Answer::Superseded),
+        Some(Stage::Held) if is_request(event.kind()) => Some(Answer::DuplicateRequest),
         // An older announcement may still say that its owner leaves (ANN-5): its own rules answer.
         _ if newer_is_served && event.kind() != kind::ANNOUNCEMENT => Some(Answer::Superseded),
         Some(Stage::Parked | Stage::Held) | None => None,
@@ -58,9 +71,13 @@ fn repetition(event: &VerifiedEvent, known: &Known) -> Option<Answer> {
 
 #[cfg(test)]
 mod tests {
+    use nostr::event::EventId;
+
     use super::*;
+    use crate::lifecycle::Change;
     use crate::policy::Policy;
-    use crate::testing::{NOW, cx, draft, key, policy};
+    use crate::request::{Gate, Uses};
+    use crate::testing::{NOW, at, cx, draft, key, policy};
 
     fn answer(event: &VerifiedEvent, known: &Known) -> Option<Answer> {
         let policy = policy();
@@ -74,6 +91,18 @@ mod tests {
             ..cx(&policy)
         };
         screen(event, known, cx).map(|decision| decision.answer)
+    }
+
+    fn gate(asks: Asks) -> Gate {
+        Gate {
+            request: EventId::from_byte_array([7; 32]),
+            asks,
+            uses: Uses {
+                first_seen: at(NOW - 10),
+                last: None,
+            },
+            expiration: None,
+        }
     }
 
     /// KIND-7
@@ -155,7 +184,7 @@ mod tests {
     fn what_was_deleted_comes_back_by_no_way() {
         let event = draft(1621, key(1)).event();
         let known = Known {
-            gate: Some(Gate::Deletion),
+            gates: vec![gate(Asks::Deletion)],
             ..Known::default()
         };
         assert_eq!(answer(&event, &known), Some(Rejection::Deleted.into()));
@@ -169,7 +198,7 @@ mod tests {
     #[test]
     fn what_was_made_before_its_author_vanished_comes_back_by_no_way() {
         let known = Known {
-            gate: Some(Gate::Vanish),
+            gates: vec![gate(Asks::Deletion), gate(Asks::Vanish)],
             ..Known::default()
         };
         let vanished = Some(Rejection::Vanished.into());
@@ -185,6 +214,54 @@ mod tests {
         let event = draft(kind::PROFILE, key(1)).event();
         let decision = screen(&event, &known, cx(&policy)).expect("gated");
         assert_eq!(Some(decision.answer), vanished);
+    }
+
+    /// DEL-9, EV-1: what is refused for another reason is no use of a request.
+    #[test]
+    fn keeping_an_event_out_is_a_use_of_the_request() {
+        let known = Known {
+            gates: vec![gate(Asks::Deletion)],
+            ..Known::default()
+        };
+        let policy = policy();
+        let screened = |at| {
+            let event = draft(1621, key(1)).at(at).event();
+            screen(&event, &known, cx(&policy)).expect("refused")
+        };
+        let used = Change::UseRequest {
+            request: known.gates[0].request,
+            at: at(NOW),
+        };
+        assert_eq!(screened(NOW).batch.first(), Some(&used));
+        let early = screened(NOW + 901);
+        assert_ne!(early.answer, Rejection::Deleted.into());
+        assert_eq!(early.batch, []);
+    }
+
+    /// DEL-10
+    #[test]
+    fn requests_that_are_not_respected_keep_nothing_out() {
+        let known = Known {
+            gates: vec![gate(Asks::Deletion), gate(Asks::Vanish)],
+            ..Known::default()
+        };
+        let mut policy = policy();
+        policy.requests.respected = false;
+        let event = draft(1621, key(1)).event();
+        assert!(screen(&event, &known, cx(&policy)).is_none());
+    }
+
+    /// DEL-9: it has its place, and is no news.
+    #[test]
+    fn a_request_out_of_sight_is_known_when_it_comes_again() {
+        let held = Known {
+            stage: Some(Stage::Held),
+            ..Known::default()
+        };
+        let sent = |kind| answer(&draft(kind, key(1)).event(), &held);
+        assert_eq!(sent(kind::DELETION), Some(Answer::DuplicateRequest));
+        assert_eq!(sent(kind::VANISH), Some(Answer::DuplicateRequest));
+        assert_eq!(sent(kind::ISSUE), None);
     }
 
     /// PUR-8, ST-5

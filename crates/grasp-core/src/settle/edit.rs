@@ -93,7 +93,9 @@ pub(crate) fn apply(view: &mut RepoView, change: &Change) {
         | Change::Hunt { .. }
         | Change::GateEvent { .. }
         | Change::GateAddress { .. }
-        | Change::GateAuthor { .. } => {}
+        | Change::GateAuthor { .. }
+        | Change::KeepRequest { .. }
+        | Change::UseRequest { .. } => {}
     }
 }
 

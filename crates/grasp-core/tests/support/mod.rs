@@ -21,6 +21,7 @@ use grasp_core::policy::{
     Circumstances, Origin, Policy, PurgatoryLimits, RelatedLimits, UploadLimits,
 };
 use grasp_core::proposal::Proposal;
+use grasp_core::request::{RequestPolicy, Retention};
 use grasp_core::service::ServiceAddress;
 use grasp_core::state::StateEvent;
 use grasp_core::{Event, EventId, PublicKey, Timestamp};
@@ -69,6 +70,16 @@ pub fn policy() -> Policy {
         related: RelatedLimits {
             events: 2000,
             bytes: 20 << 20,
+        },
+        requests: RequestPolicy {
+            retention: Retention {
+                unused_served: Duration::from_hours(30 * 24),
+                unused_gating: Duration::from_hours(180 * 24),
+                used_served: Duration::from_hours(270 * 24),
+                used_gating: Duration::from_hours(90 * 24),
+            },
+            respected: true,
+            unused_per_author: 5000,
         },
         idle_events: 100_000,
         uploads: UploadLimits {

@@ -18,7 +18,7 @@ use grasp_core::proposal::Proposal;
 use grasp_core::purgatory::{expire_all, expire_upload};
 use grasp_core::refplan::{desired, winner};
 use grasp_core::related::{References, RelatedFacts, Relative};
-use grasp_core::request::Gate;
+use grasp_core::request::{Asks, Gate, Uses, is_request};
 use grasp_core::settle::{applied, conclude, settle};
 use grasp_core::state::StateEvent;
 use grasp_core::view::{ObjectFacts, RepoView};
@@ -47,9 +47,14 @@ pub struct World {
     /// In the order in which subscribers see them.
     pub published: Vec<EventId>,
     pub marks: BTreeMap<EventId, Timestamp>,
-    pub gates: BTreeSet<(EventId, PublicKey)>,
-    pub address_gates: BTreeMap<String, Timestamp>,
-    pub author_gates: BTreeMap<PublicKey, Timestamp>,
+    /// By request: since when it is here, and its last use.
+    pub requests: BTreeMap<EventId, Uses>,
+    /// With the request.
+    pub gates: BTreeSet<(EventId, PublicKey, EventId)>,
+    /// With the request, and until when.
+    pub address_gates: BTreeSet<(String, EventId, Timestamp)>,
+    /// With the request, and until when.
+    pub author_gates: BTreeSet<(PublicKey, EventId, Timestamp)>,
     /// The last batch.
     pub batch: Batch,
     pub leased: BTreeSet<RepoAddress>,
@@ -68,9 +73,10 @@ impl World {
             standings: BTreeMap::new(),
             published: Vec::new(),
             marks: BTreeMap::new(),
+            requests: BTreeMap::new(),
             gates: BTreeSet::new(),
-            address_gates: BTreeMap::new(),
-            author_gates: BTreeMap::new(),
+            address_gates: BTreeSet::new(),
+            author_gates: BTreeSet::new(),
             batch: Batch::new(),
             leased: BTreeSet::new(),
         }
@@ -135,10 +141,6 @@ impl World {
     }
 
     fn known(&self, event: &VerifiedEvent) -> Known {
-        let address = event.address();
-        let gated_until = address.and_then(|address| self.address_gates.get(&address));
-        let covers =
-            |until: Option<&Timestamp>| until.is_some_and(|until| event.created_at() <= *until);
         let versions = self.others.values().filter(|other| {
             other.stage == Stage::Served
                 && other.event.address().is_some()
@@ -146,17 +148,38 @@ impl World {
         });
         Known {
             stage: self.stage(&event.id()),
-            gate: if covers(self.author_gates.get(&event.author())) {
-                Some(Gate::Vanish)
-            } else if self.gates.contains(&(event.id(), event.author())) || covers(gated_until) {
-                Some(Gate::Deletion)
-            } else {
-                None
-            },
+            gates: self.gates_of(event),
             expired_mark: self.marks.contains_key(&event.id()),
             served_version: versions.map(|other| other.event.version()).max(),
             announced: false,
         }
+    }
+
+    fn gates_of(&self, event: &VerifiedEvent) -> Vec<Gate> {
+        let covers = |until: &Timestamp| event.created_at() <= *until;
+        let vanish = self.author_gates.iter().filter(|(author, request, until)| {
+            *author == event.author() && *request != event.id() && covers(until)
+        });
+        let vanish = vanish.map(|(_, request, _)| (*request, Asks::Vanish));
+        let address = event.address();
+        let by_address = self
+            .address_gates
+            .iter()
+            .filter(|(named, _, until)| Some(named) == address.as_ref() && covers(until));
+        let by_id = self.gates.iter().filter(|(named, author, _)| {
+            (*named, *author) == (event.id(), event.author()) && !is_request(event.kind())
+        });
+        let deletions = by_address
+            .map(|(_, request, _)| *request)
+            .chain(by_id.map(|(.., request)| *request))
+            .map(|request| (request, Asks::Deletion));
+        let gate = |(request, asks)| Gate {
+            request,
+            asks,
+            uses: self.requests[&request],
+            expiration: self.others[&request].event.expiration(),
+        };
+        vanish.chain(deletions).map(gate).collect()
     }
 
     fn served(&self) -> Vec<(VerifiedEvent, Standing)> {
@@ -378,6 +401,11 @@ impl World {
                 Change::Remove { event } => {
                     self.others.remove(event);
                     self.standings.remove(event);
+                    self.requests.remove(event);
+                    self.gates.retain(|(.., request)| request != event);
+                    self.address_gates
+                        .retain(|(_, request, _)| request != event);
+                    self.author_gates.retain(|(_, request, _)| request != event);
                 }
                 Change::Mark { event, until, .. } => {
                     self.marks.insert(*event, *until);
@@ -385,16 +413,33 @@ impl World {
                 Change::Unmark { event, .. } => {
                     self.marks.remove(event);
                 }
-                Change::GateEvent { event, author, .. } => {
-                    self.gates.insert((*event, *author));
+                Change::GateEvent {
+                    event,
+                    author,
+                    request,
+                } => {
+                    self.gates.insert((*event, *author, *request));
                 }
-                Change::GateAddress { address, until, .. } => {
-                    let gate = self.address_gates.entry(address.clone()).or_default();
-                    *gate = (*gate).max(*until);
+                Change::GateAddress {
+                    address,
+                    until,
+                    request,
+                } => {
+                    let gate = (address.clone(), *request, *until);
+                    self.address_gates.insert(gate);
                 }
-                Change::GateAuthor { author, until, .. } => {
-                    let gate = self.author_gates.entry(*author).or_default();
-                    *gate = (*gate).max(*until);
+                Change::GateAuthor {
+                    author,
+                    until,
+                    request,
+                } => {
+                    self.author_gates.insert((*author, *request, *until));
+                }
+                Change::KeepRequest { request, uses } => {
+                    self.requests.insert(*request, *uses);
+                }
+                Change::UseRequest { request, at } => {
+                    self.requests.get_mut(request).expect("kept").last = Some(*at);
                 }
                 _ => {}
             }

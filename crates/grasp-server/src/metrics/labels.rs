@@ -137,7 +137,9 @@ impl Reason {
             Rejection::OverBudget { .. } => Self::OverBudget,
             Rejection::Private => Self::Private,
             Rejection::ServiceNotListed => Self::ServiceNotListed,
-            Rejection::ForeignDeletion | Rejection::TooManyTargets => Self::Deletion,
+            Rejection::ForeignDeletion
+            | Rejection::TooManyTargets
+            | Rejection::TooManyRequests { .. } => Self::Deletion,
             Rejection::PurgatoryFull(_) => Self::PurgatoryFull,
         }
     }
@@ -156,6 +158,8 @@ labels! {
         PurgatoryAuthorEvents = "purgatory_author_events",
         /// Indirect replies of one conversation.
         Related = "related",
+        /// Requests of one author that were of no use yet.
+        DeletionsPerAuthor = "deletions_per_author",
         /// Bytes of one pack.
         PackBytes = "pack_bytes",
         /// Objects of one pack.
@@ -184,6 +188,7 @@ impl Bound {
     pub(super) fn of_rejection(rejection: &Rejection) -> Option<Self> {
         Some(match rejection {
             Rejection::OverBudget { .. } => Self::Related,
+            Rejection::TooManyRequests { .. } => Self::DeletionsPerAuthor,
             Rejection::PurgatoryFull(bound) => match bound {
                 PurgatoryBound::Events => Self::PurgatoryEvents,
                 PurgatoryBound::Bytes => Self::PurgatoryBytes,

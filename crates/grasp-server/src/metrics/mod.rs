@@ -10,6 +10,7 @@ mod git;
 mod labels;
 mod process;
 mod render;
+mod requests;
 
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,7 @@ pub(crate) use conditions::{Condition, Conditions};
 pub(crate) use git::{Request, Response};
 pub(crate) use labels::{Authorization, Bound, Direction, Kind, Operation, Reason, Status};
 pub(crate) use render::Monitoring;
+pub(crate) use requests::RequestCleanups;
 
 /// How long git operations take: the upper ends of the buckets, in seconds.
 const OPERATIONS: &[f64] = &[0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
@@ -51,6 +53,8 @@ pub(crate) struct Metrics {
     pub(crate) push_authorization: Family<Authorization>,
     /// `ngit_limit_refusals_total{limit}`, those of git and of storage.
     pub(crate) refusals: Family<Bound>,
+    /// `ngit_deletion_request_cleanup_*`.
+    pub(crate) request_cleanups: RequestCleanups,
     /// `ngit_fanout_lag_seconds`: from a commit to the moment its events were handed to subscriptions.
     pub(crate) fanout_lag: Histogram,
     /// `ngit_repositories_frozen` and `ngit_repositories_degraded`.
@@ -69,6 +73,7 @@ impl Default for Metrics {
             git_bytes: Family::default(),
             push_authorization: Family::default(),
             refusals: Family::default(),
+            request_cleanups: RequestCleanups::default(),
             fanout_lag: Histogram::new(LAGS),
             conditions: Conditions::default(),
         }

@@ -140,6 +140,7 @@ impl Monitoring {
             ["kind", "reason"],
             &metrics.events_rejected,
         );
+        metrics.request_cleanups.render(text);
     }
 
     fn git(&self, text: &mut Text) {

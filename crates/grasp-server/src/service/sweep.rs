@@ -1,6 +1,8 @@
 //! What happens by itself: deadlines pass, and repositories that could not be brought in line are tried
 //! again.
 
+mod requests;
+
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -12,10 +14,12 @@ use grasp_core::name::{Coordinate, Identifier, RepoAddress};
 use grasp_core::policy::{Circumstances, Origin};
 use grasp_core::proposal::Proposal;
 use grasp_core::purgatory;
+use grasp_core::request::is_request;
 use grasp_core::{EventId, PublicKey};
 use grasp_store::{CommitError, Due, History, StoreError, View};
 use tracing::{error, warn};
 
+use self::requests::DueRequest;
 use super::{Service, reconcile};
 
 /// Deadlines looked at in one commit: a sweep after a long pause must not hold the writer.
@@ -98,6 +102,7 @@ impl Service {
     pub async fn sweep(&self) -> Result<(), StoreError> {
         self.resume_returns().await?;
         let now = self.clock.now();
+        self.metrics.request_cleanups.ran();
         let mut skipped = 0;
         loop {
             let groups = {
@@ -134,6 +139,10 @@ impl Service {
     async fn expire(&self, group: Group) -> Result<bool, CommitError> {
         let service = self.clone();
         let now = self.clock.now();
+        let requests = match &group {
+            Group::Requests(due) => due.clone(),
+            _ => Vec::new(),
+        };
         let committed = self
             .store
             .commit(move |view| {
@@ -149,6 +158,7 @@ impl Service {
             })
             .await?;
         let changed = committed.value;
+        requests::count(&requests, &committed.batch, &self.metrics.request_cleanups);
         self.finish(committed, None).await;
         Ok(changed)
     }
@@ -165,6 +175,8 @@ enum Group {
     },
     /// An upload without an event.
     Upload(UploadRecord),
+    /// Requests to delete and to vanish (DEL-9).
+    Requests(Vec<DueRequest>),
     /// What no view depends on.
     Alone(Batch),
 }
@@ -173,6 +185,7 @@ impl Group {
     fn members(&self) -> usize {
         match self {
             Self::Repositories { events, .. } => events.len(),
+            Self::Requests(requests) => requests.len(),
             Self::Upload(_) => 1,
             Self::Alone(batch) => batch.len(),
         }
@@ -197,6 +210,7 @@ impl Group {
                 let repo = reconcile::view_of(view, &upload.repository, History::Current)?;
                 purgatory::expire_upload(upload, &repo, leased, cx)
             }
+            Self::Requests(due) => requests::clean_up(due, view, cx)?,
             Self::Alone(batch) => batch.clone(),
         })
     }
@@ -206,11 +220,15 @@ impl Group {
 fn grouped(due: Vec<Due>, view: &View<'_>) -> Result<Vec<Group>, StoreError> {
     let mut repositories: BTreeMap<Identifier, (Vec<PublicKey>, Vec<EventId>)> = BTreeMap::new();
     let mut groups = Vec::new();
+    let mut requests = Vec::new();
     let mut alone = Batch::new();
     for due in due {
         match due {
             Due::Upload(upload) => groups.push(Group::Upload(upload)),
             Due::Mark { event, reason } => alone.push(Change::Unmark { event, reason }),
+            Due::Event { event, kind, .. } if is_request(kind) => {
+                requests.push(DueRequest { event, kind });
+            }
             Due::Event { event, .. } => match seed(&event, view)? {
                 Some(seed) => {
                     let (seeds, events) = repositories.entry(seed.identifier).or_default();
@@ -230,6 +248,8 @@ fn grouped(due: Vec<Due>, view: &View<'_>) -> Result<Vec<Group>, StoreError> {
                 events,
             }),
     );
+    let steps = requests.chunks(requests::STEP);
+    groups.extend(steps.map(|step| Group::Requests(step.to_vec())));
     if !alone.is_empty() {
         groups.push(Group::Alone(alone));
     }

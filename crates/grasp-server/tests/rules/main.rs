@@ -13,5 +13,6 @@ mod naive;
 mod proposals;
 mod purgatory;
 mod repositories;
+mod requests;
 mod states;
 mod world;

@@ -14,6 +14,7 @@ use grasp_core::lifecycle::{Change, MarkReason, Stage};
 use grasp_core::maintainers::MaintainerRule;
 use grasp_core::name::{Coordinate, RepoAddress};
 use grasp_core::policy::{Origin, Policy, PurgatoryLimits, RelatedLimits, UploadLimits};
+use grasp_core::request::{RequestPolicy, Retention};
 use grasp_core::service::ServiceAddress;
 use grasp_core::{EventId, Timestamp};
 use grasp_git::{GitConfig, PackLimits};
@@ -323,6 +324,25 @@ impl World {
         (status, body.to_vec())
     }
 
+    /// What monitoring reads of a series, named with its labels.
+    pub(crate) async fn metric(&self, series: &str) -> u64 {
+        let request = Request::get("/metrics").body(Body::empty());
+        let (status, body) = self.ask(request.expect("a request")).await;
+        assert_eq!(status, StatusCode::OK);
+        let text = String::from_utf8(body).expect("text");
+        let found = text.lines().find_map(|line| {
+            let value = line.strip_prefix(series)?.strip_prefix(' ')?;
+            value.parse().ok()
+        });
+        found.unwrap_or_else(|| panic!("there is no series {series}"))
+    }
+
+    /// The number of the last commit.
+    pub(crate) fn commits(&self) -> u64 {
+        let snapshot = self.service().store().snapshot().expect("readable");
+        snapshot.version().number()
+    }
+
     /// The refs that the git route advertises; `None` if there is no such repository.
     pub(crate) async fn advertised(&self, owner: &Person) -> Option<BTreeMap<String, String>> {
         let (status, body) = self.advertisement(owner).await;
@@ -606,6 +626,16 @@ fn settings(folder: &TempDir) -> Settings {
             related: RelatedLimits {
                 events: 2000,
                 bytes: 20 << 20,
+            },
+            requests: RequestPolicy {
+                retention: Retention {
+                    unused_served: Duration::from_hours(30 * 24),
+                    unused_gating: Duration::from_hours(180 * 24),
+                    used_served: Duration::from_hours(270 * 24),
+                    used_gating: Duration::from_hours(90 * 24),
+                },
+                respected: true,
+                unused_per_author: 5000,
             },
             idle_events: 100_000,
             uploads: UploadLimits {

@@ -2,6 +2,7 @@
 
 use grasp_core::event::VerifiedEvent;
 use grasp_core::lifecycle::{Change, Stage, Standing};
+use grasp_core::request::Uses;
 use nostr::event::Signature;
 use nostr::event::{Event, EventId, Kind, Tag};
 use nostr::key::PublicKey;
@@ -70,6 +71,22 @@ pub fn insert_until(event: &VerifiedEvent, stage: Stage, deadline: u64) -> Chang
         deadline,
         standing: Standing::Anchor,
     }
+}
+
+/// Stores a request that was first seen at `first_seen` and of no use yet.
+pub fn keep(request: &VerifiedEvent, first_seen: u64) -> Vec<Change> {
+    let insert = Change::Insert {
+        event: request.clone(),
+        stage: Stage::Served,
+        deadline: None,
+        standing: Standing::Bare,
+    };
+    let uses = Uses {
+        first_seen: at(first_seen),
+        last: None,
+    };
+    let request = request.id();
+    vec![insert, Change::KeepRequest { request, uses }]
 }
 
 /// Moves `event` to `stage` without a deadline.

@@ -6,7 +6,7 @@ use grasp_core::lifecycle::{Batch, Change, Stage, Standing};
 use nostr::event::EventId;
 
 use super::commit;
-use super::events::{at, event, insert, key, moved, with_content};
+use super::events::{event, insert, key, moved, with_content};
 use crate::store::Store;
 
 fn list(author: u8) -> VerifiedEvent {
@@ -93,44 +93,4 @@ pub async fn what_takes_anothers_place_needs_no_room(store: &Store) {
         let load = load(store, &newcomer, 2).expect("an idle key");
         assert_eq!((load.events, load.oldest.len()), (1, 0));
     }
-}
-
-/// DEL-1, EV-8: or the gates of idle keys would have no bound.
-pub async fn the_gates_of_a_request_go_with_it_and_no_others(store: &Store) {
-    let state = event(key(1), kind::STATE, 5, &[&["d", "x"]]);
-    let issue = event(key(1), kind::ISSUE, 5, &[]);
-    let (id, address) = (issue.id().to_hex(), state.address().expect("has one"));
-    let tags: &[&[&str]] = &[&["e", &id], &["a", &address]];
-    let requests = [6, 7].map(|time| event(key(1), kind::DELETION, time, tags));
-    let empty = store.row_counts().expect("counts");
-    for request in &requests {
-        let gates = [
-            Change::GateEvent {
-                event: issue.id(),
-                author: key(1),
-                request: request.id(),
-            },
-            Change::GateAddress {
-                address: address.clone(),
-                until: request.created_at(),
-                request: request.id(),
-            },
-        ];
-        let batch = [idle(request, false), gates.to_vec()];
-        commit(store, batch.concat()).await.expect("commits");
-    }
-    for (left, request) in [(true, &requests[1]), (false, &requests[0])] {
-        let batch = vec![Change::Remove {
-            event: request.id(),
-        }];
-        commit(store, batch).await.expect("commits");
-        let snapshot = store.snapshot().expect("a snapshot");
-        for gated in [&state, &issue] {
-            let known = snapshot.view().known(gated, at(9)).expect("reads");
-            assert_eq!(known.gate.is_some(), left);
-        }
-    }
-    let mut rows = store.row_counts().expect("counts");
-    rows.retain(|row| !empty.contains(row) && row.0 != "meta");
-    assert!(rows.is_empty(), "{rows:?}");
 }

@@ -1,12 +1,10 @@
 //! How events live and move.
 
 use grasp_core::clock_step::WaitingDeadline;
-use grasp_core::event::{VerifiedEvent, kind};
 use grasp_core::filter::Filter;
 use grasp_core::lifecycle::{Archive, Change, MarkReason, Stage, Standing, UploadRecord};
 use grasp_core::name::{Coordinate, RepoAddress};
 use grasp_core::oid::Oid;
-use grasp_core::request::Gate;
 use nostr::event::EventId;
 
 use super::commit;
@@ -376,12 +374,9 @@ pub async fn budgets_count_served_replies(store: &Store) {
     assert_eq!(budget(), (1, done.served[2].json.len() as u64));
 }
 
-/// PUR-8, DEL-1
-pub async fn marks_and_gates_are_remembered(store: &Store) {
+/// PUR-8
+pub async fn marks_are_remembered(store: &Store) {
     let it = event(key(1), 30618, 50, &[&["d", "x"]]);
-    let newer = event(key(1), 30618, 51, &[&["d", "x"]]);
-    let other = event(key(1), 1621, 50, &[]);
-    let request = event(key(1), 5, 60, &[]).id();
     let known = |event, now| {
         let snapshot = store.snapshot().expect("a snapshot");
         snapshot.view().known(event, at(now)).expect("reads")
@@ -399,87 +394,6 @@ pub async fn marks_and_gates_are_remembered(store: &Store) {
     };
     commit(store, vec![unmark]).await.expect("commits");
     assert!(!known(&it, 99).expired_mark);
-    let address = it.address().expect("is addressable");
-    let gates = vec![
-        Change::GateAddress {
-            address,
-            until: at(50),
-            request,
-        },
-        Change::GateEvent {
-            event: other.id(),
-            author: key(1),
-            request,
-        },
-    ];
-    commit(store, gates).await.expect("commits");
-    let deleted = |event| known(event, 99).gate == Some(Gate::Deletion);
-    assert!(deleted(&it) && deleted(&other) && !deleted(&newer));
-    let stranger = Change::GateEvent {
-        event: newer.id(),
-        author: key(2),
-        request,
-    };
-    commit(store, vec![stranger]).await.expect("commits");
-    assert!(!deleted(&newer), "a gate is for its author's events only");
-}
-
-/// DEL-8
-pub async fn a_request_to_vanish_gates_its_author_up_to_its_time(store: &Store) {
-    let empty = store.row_counts().expect("counts");
-    let requests = [60, 70].map(|time| event(key(1), kind::VANISH, time, &[]));
-    for request in &requests {
-        let gate = Change::GateAuthor {
-            author: key(1),
-            until: request.created_at(),
-            request: request.id(),
-        };
-        let batch = vec![insert(request, Stage::Served), gate];
-        commit(store, batch).await.expect("commits");
-    }
-    let vanished = |event: &VerifiedEvent| {
-        let snapshot = store.snapshot().expect("a snapshot");
-        let known = snapshot.view().known(event, at(99)).expect("reads");
-        known.gate == Some(Gate::Vanish)
-    };
-    for kind in [
-        kind::ISSUE,
-        kind::ANNOUNCEMENT,
-        kind::DELETION,
-        kind::VANISH,
-    ] {
-        let made = |author, time| with_content(key(author), kind, time, &[], "another");
-        assert!(vanished(&made(1, 1)) && vanished(&made(1, 70)), "{kind}");
-        assert!(!vanished(&made(1, 71)) && !vanished(&made(2, 70)), "{kind}");
-    }
-    assert!(vanished(&requests[0]), "a newer request covers it");
-    assert!(!vanished(&requests[1]), "the request itself is known");
-    for (left, request) in [(true, &requests[1]), (false, &requests[0])] {
-        let batch = vec![Change::Remove {
-            event: request.id(),
-        }];
-        commit(store, batch).await.expect("commits");
-        assert_eq!(vanished(&event(key(1), kind::ISSUE, 60, &[])), left);
-    }
-    let mut rows = store.row_counts().expect("counts");
-    rows.retain(|row| !empty.contains(row) && row.0 != "meta");
-    assert!(rows.is_empty(), "{rows:?}");
-}
-
-/// DEL-1: NIP-09 has no deletion of deletions.
-pub async fn a_request_cannot_be_deleted(store: &Store) {
-    for kind in [kind::DELETION, kind::VANISH] {
-        let request = event(key(1), kind, 5, &[]);
-        let gate = Change::GateEvent {
-            event: request.id(),
-            author: key(1),
-            request: event(key(1), kind::DELETION, 6, &[]).id(),
-        };
-        commit(store, vec![gate]).await.expect("commits");
-        let snapshot = store.snapshot().expect("a snapshot");
-        let known = snapshot.view().known(&request, at(9)).expect("reads");
-        assert_eq!(known.gate, None, "{kind}");
-    }
 }
 
 /// HUNT-4

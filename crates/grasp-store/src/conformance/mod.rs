@@ -13,6 +13,7 @@ pub mod gathering;
 pub mod idle;
 pub mod lifecycle;
 pub mod queries;
+pub mod requests;
 
 use grasp_core::lifecycle::Batch;
 
@@ -51,9 +52,7 @@ macro_rules! conformance_suite {
                 what_waits_tells_its_deadlines,
                 counters_follow_the_stages,
                 budgets_count_served_replies,
-                marks_and_gates_are_remembered,
-                a_request_to_vanish_gates_its_author_up_to_its_time,
-                a_request_cannot_be_deleted,
+                marks_are_remembered,
                 a_hunt_may_only_move_earlier,
                 an_archive_is_remembered_until_it_is_dropped;
             gathering:
@@ -65,8 +64,17 @@ macro_rules! conformance_suite {
             idle:
                 idle_events_leave_unused_first_and_in_their_order,
                 participants_events_are_not_idle,
-                what_takes_anothers_place_needs_no_room,
-                the_gates_of_a_request_go_with_it_and_no_others;
+                what_takes_anothers_place_needs_no_room;
+            requests:
+                a_deletion_request_gates_its_author_s_events_and_versions,
+                a_request_to_vanish_gates_its_author_up_to_its_time,
+                a_request_is_never_deleted,
+                the_gates_of_a_request_go_with_it_and_no_others,
+                a_gate_tells_since_when_it_is_there_and_its_last_use,
+                unused_requests_are_counted_by_author,
+                with_its_use_an_idle_request_goes_after_the_unused,
+                of_many_requests_for_one_event_some_are_told,
+                all_that_a_request_names_is_looked_at;
         }
     };
     ($open:expr; $($room:ident: $($rule:ident),+;)+) => {

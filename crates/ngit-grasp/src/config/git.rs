@@ -62,14 +62,15 @@ settings! {
         related_bytes: Bytes = "20MiB";
         /// Events of keys that take part in nothing here; the oldest go first.
         outsider_events: NonZero<usize> = "100000";
+        /// Deletion requests of one author that have been of no use yet. One more is refused, unless it
+        /// removes something.
+        deletions_per_author: NonZero<usize> = "5000";
     }
     later {
         /// Marks of ids that are not wanted for now, in all.
         marks: NonZero<usize> = "1000000";
         /// Such marks that one source may cause.
         marks_per_source: NonZero<usize> = "50000";
-        /// Deletion requests of one author that removed nothing yet.
-        deletions_per_author: NonZero<usize> = "5000";
     }
 }
 

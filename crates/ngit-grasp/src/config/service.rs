@@ -59,22 +59,22 @@ settings! {
         parked_retention_secs: Seconds = "2592000";
         /// How far ahead of this server's clock an event may be dated.
         event_max_ahead_secs: Seconds = "900";
+        /// How long a deletion request that has been of no use yet is served, from its arrival.
+        deletion_request_retention_unused_served_secs: Seconds = "2592000";
+        /// How long it still keeps out what it names after that.
+        deletion_request_retention_unused_unserved_gating_additional_secs: Seconds = "15552000";
+        /// How long a deletion request is served after it last removed something or kept something out.
+        deletion_request_retention_used_served_after_last_used_secs: Seconds = "23328000";
+        /// How long it still keeps out what it names after that.
+        deletion_request_retention_used_unserved_gating_additional_secs: Seconds = "7776000";
+        /// Stores requests to delete and to vanish without acting on them.
+        deletion_request_disrespector: bool = "false";
     }
     later {
         /// Limits the integrity pass at the start to these identifiers; none means all.
         startup_integrity_identifiers: List<String> = "";
         /// How often held events are cleaned up.
         holding_cleanup_interval_secs: Seconds = "86400";
-        /// How long a deletion request that removed nothing is served.
-        deletion_request_retention_unused_served_secs: Seconds = "2592000";
-        /// How long it still gates after that.
-        deletion_request_retention_unused_unserved_gating_additional_secs: Seconds = "15552000";
-        /// How long a deletion request is served after it last removed something.
-        deletion_request_retention_used_served_after_last_used_secs: Seconds = "23328000";
-        /// How long it still gates after that.
-        deletion_request_retention_used_unserved_gating_additional_secs: Seconds = "7776000";
-        /// Stores deletion requests without acting on them.
-        deletion_request_disrespector: bool = "false";
         /// Removes events of the public audit tool that are older than two hours.
         audit_cleanup: bool = "true";
     }

@@ -29,5 +29,6 @@ mod refs_and_head;
 mod refused_pushes;
 mod relay_limits;
 mod relay_protocol;
+mod requests;
 mod restart;
 mod start;
