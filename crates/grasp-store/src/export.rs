@@ -1,13 +1,16 @@
 //! Writes all events as lines of JSON, and reads them back: for operators, and for another engine.
 //!
-//! A line holds an event with its place in life. What is remembered besides events (uploads, marks,
-//! gates) is not in it. Reading verifies every event again: a file is no more trusted than a peer.
+//! A line holds an event with its place in life; that of a request to delete or to vanish also since when it
+//! is here, its last use, and whether it is in force (DEL-9). What is remembered besides events (uploads,
+//! marks) is not in it. Reading verifies every event again: a file is no more trusted than a peer.
 
 use std::io::{self, BufRead, Write};
 use std::ops::Bound;
 
 use grasp_core::event::{VerifiedEvent, VerifyError};
-use grasp_core::lifecycle::{Change, Stage, Standing};
+use grasp_core::filter::Matchable as _;
+use grasp_core::lifecycle::{Batch, Change, Stage, Standing};
+use grasp_core::request::{Uses, gates, is_request};
 use nostr::event::{Event, EventId};
 use nostr::types::Timestamp;
 use serde_json::{Value, json};
@@ -16,6 +19,7 @@ use crate::error::{CommitError, StoreError};
 use crate::keys::{Sequence, read_sequence, sequence_key};
 use crate::record::Record;
 use crate::store::Store;
+use crate::view::View;
 
 /// Events of one snapshot, and of one commit.
 const CHUNK: usize = 1000;
@@ -88,7 +92,9 @@ impl Store {
         for row in view.tables.events.range(view.reading, &bounds)?.take(CHUNK) {
             let (key, bytes) = row?;
             let sequence = read_sequence(key).ok_or(StoreError::Corrupt("events"))?;
-            lines.push((sequence, line(&Record::parse(bytes)?)));
+            let record = Record::parse(bytes)?;
+            let request = view.exported_request(&record)?;
+            lines.push((sequence, line(&record, request)));
         }
         Ok(lines)
     }
@@ -106,19 +112,9 @@ impl Store {
             let (event, rest) = read_line(&text).ok_or(ImportError::Line { line })?;
             let event = VerifiedEvent::verify(event)
                 .map_err(|source| ImportError::Event { line, source })?;
-            let Place {
-                stage,
-                deadline,
-                standing,
-            } = rest;
-            batch.push(Change::Insert {
-                event,
-                stage,
-                deadline,
-                standing,
-            });
+            batch.extend(rest.changes(event));
             count += 1;
-            if batch.len() == CHUNK {
+            if batch.len() >= CHUNK {
                 self.import_batch(std::mem::take(&mut batch))?;
             }
         }
@@ -127,15 +123,70 @@ impl Store {
     }
 
     fn import_batch(&self, batch: Vec<Change>) -> Result<(), CommitError> {
-        self.commit_blocking(move |_| Ok((batch.clone(), ())))?;
+        self.commit_blocking(move |view| {
+            // What is here already stays as it is, its last use too.
+            let mut fresh = batch.clone();
+            for change in &batch {
+                if let Change::KeepRequest { request, .. } = change
+                    && view.request_uses(request)?.is_some()
+                {
+                    fresh.retain(|other| other != change);
+                }
+            }
+            Ok((fresh, ()))
+        })?;
         Ok(())
     }
 }
 
+/// What a line says of its event.
 struct Place {
     stage: Stage,
     deadline: Option<Timestamp>,
     standing: Standing,
+    /// Of a request.
+    request: Option<RequestPlace>,
+}
+
+/// What a line says of a request besides.
+#[derive(Debug, Clone, Copy)]
+struct RequestPlace {
+    uses: Uses,
+    /// Whether it gates what it names.
+    in_force: bool,
+}
+
+impl Place {
+    fn changes(self, event: VerifiedEvent) -> Batch {
+        let kept = self.request.map(|request| Change::KeepRequest {
+            request: event.id(),
+            uses: request.uses,
+        });
+        let in_force = self.request.is_some_and(|request| request.in_force);
+        let gates = if in_force {
+            gates(&event)
+        } else {
+            Batch::new()
+        };
+        let insert = Change::Insert {
+            event,
+            stage: self.stage,
+            deadline: self.deadline,
+            standing: self.standing,
+        };
+        std::iter::once(insert).chain(kept).chain(gates).collect()
+    }
+}
+
+impl View<'_> {
+    fn exported_request(&self, record: &Record<'_>) -> Result<Option<RequestPlace>, StoreError> {
+        if !is_request(record.kind()) {
+            return Ok(None);
+        }
+        let uses = self.request_uses(&record.event_id())?;
+        let in_force = self.is_in_force(&record.event()?)?;
+        Ok(uses.map(|uses| RequestPlace { uses, in_force }))
+    }
 }
 
 const STAGES: [(&str, Stage); 5] = [
@@ -147,7 +198,7 @@ const STAGES: [(&str, Stage); 5] = [
 ];
 
 /// The event stands last and as it is stored, not parsed and written again.
-fn line(record: &Record<'_>) -> Vec<u8> {
+fn line(record: &Record<'_>, request: Option<RequestPlace>) -> Vec<u8> {
     let stage = STAGES.iter().find(|(_, stage)| *stage == record.stage());
     let standing = match record.standing() {
         Standing::Anchor => json!("anchor"),
@@ -156,8 +207,15 @@ fn line(record: &Record<'_>) -> Vec<u8> {
     };
     let deadline = record.deadline().map(|at| at.as_secs());
     let stage = stage.map_or("held", |(name, _)| name);
+    let request = request.map_or(Value::Null, |request| {
+        json!({
+            "first_seen": request.uses.first_seen.as_secs(),
+            "last_use": request.uses.last.map(|at| at.as_secs()),
+            "in_force": request.in_force,
+        })
+    });
     let mut line = format!(
-        r#"{{"stage":"{stage}","deadline":{},"standing":{standing},"event":"#,
+        r#"{{"stage":"{stage}","deadline":{},"standing":{standing},"request":{request},"event":"#,
         json!(deadline)
     )
     .into_bytes();
@@ -173,7 +231,7 @@ fn read_line(text: &str) -> Option<(Event, Place)> {
     let (_, stage) = STAGES.iter().find(|(stage, _)| *stage == name)?;
     let deadline = match line.get("deadline")? {
         Value::Null => None,
-        seconds => Some(Timestamp::from_secs(seconds.as_u64()?)),
+        at => Some(seconds(at)?),
     };
     let standing = match line.get("standing")? {
         Value::String(name) if name == "anchor" => Standing::Anchor,
@@ -183,12 +241,38 @@ fn read_line(text: &str) -> Option<(Event, Place)> {
             counted: reply.get("counted")?.as_bool()?,
         },
     };
-    Some((
-        event,
-        Place {
-            stage: *stage,
-            deadline,
-            standing,
+    let request = match line.get("request")? {
+        Value::Null => None,
+        request => Some(read_request(request)?),
+    };
+    // A request that is not kept by its own clock would never go.
+    if request.is_some() != is_request(event.kind.as_u16()) {
+        return None;
+    }
+    let place = Place {
+        stage: *stage,
+        deadline,
+        standing,
+        request,
+    };
+    Some((event, place))
+}
+
+fn read_request(request: &Value) -> Option<RequestPlace> {
+    let last = match request.get("last_use")? {
+        Value::Null => None,
+        at => Some(seconds(at)?),
+    };
+    Some(RequestPlace {
+        uses: Uses {
+            first_seen: seconds(request.get("first_seen")?)?,
+            last,
         },
-    ))
+        in_force: request.get("in_force")?.as_bool()?,
+    })
+}
+
+/// A time.
+fn seconds(value: &Value) -> Option<Timestamp> {
+    value.as_u64().map(Timestamp::from_secs)
 }

@@ -8,8 +8,10 @@ use rustix::fs::FlockOperation;
 
 use crate::error::OpenError;
 
-/// The format that this version writes. A reader of an older one would bring it up to date here.
-pub(crate) const FORMAT: u32 = 1;
+/// The format that this version writes. An older one is brought up to date by `upgrade`.
+///
+/// 2: requests to delete and to vanish have a row of their own (DEL-9).
+pub(crate) const FORMAT: u32 = 2;
 
 const FOLDER: &str = "ngit-grasp";
 const FORMAT_FILE: &str = "format";
@@ -21,6 +23,8 @@ const FORMAT_LINE: &str = "ngit-grasp store ";
 #[derive(Debug)]
 pub(crate) struct Folder {
     pub(crate) path: PathBuf,
+    /// What wrote the tables, as far as it can be read.
+    pub(crate) format: u32,
     _lock: File,
 }
 
@@ -41,11 +45,25 @@ impl Folder {
             Err(rustix::io::Errno::WOULDBLOCK) => return Err(OpenError::Locked { path }),
             Err(errno) => return Err(failed(errno.into())),
         }
-        match read_format(&path)? {
-            Some(_) => {}
-            None => write_format(&path).map_err(failed)?,
+        let found = read_format(&path)?;
+        if found.is_none() {
+            write_format(&path).map_err(failed)?;
         }
-        Ok(Self { path, _lock: lock })
+        Ok(Self {
+            path,
+            format: found.unwrap_or(FORMAT),
+            _lock: lock,
+        })
+    }
+
+    /// The tables are in the newest format. An older program refuses them from now on.
+    pub(crate) fn upgraded(&mut self) -> Result<(), OpenError> {
+        write_format(&self.path).map_err(|source| OpenError::Io {
+            path: self.path.clone(),
+            source,
+        })?;
+        self.format = FORMAT;
+        Ok(())
     }
 }
 
@@ -122,7 +140,7 @@ fn read_format(path: &Path) -> Result<Option<u32>, OpenError> {
         });
     };
     match number.parse() {
-        Ok(FORMAT) => Ok(Some(FORMAT)),
+        Ok(format @ 1..=FORMAT) => Ok(Some(format)),
         _ => Err(OpenError::Format {
             path: path.to_owned(),
             found: number.to_owned(),

@@ -63,7 +63,7 @@ impl Writing<'_, '_> {
 }
 
 /// Unused before used, then as they came.
-fn idle_key(sequence: Sequence, used: bool) -> [u8; 6] {
+pub(crate) fn idle_key(sequence: Sequence, used: bool) -> [u8; 6] {
     let mut key = [u8::from(used); 6];
     key[1..].copy_from_slice(&sequence_key(sequence));
     key

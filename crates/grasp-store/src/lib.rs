@@ -37,6 +37,7 @@ mod record;
 mod requests;
 mod store;
 mod tables;
+mod upgrade;
 mod uploads;
 mod version;
 mod view;

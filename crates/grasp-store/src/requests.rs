@@ -13,7 +13,7 @@ use nostr::types::Timestamp;
 
 use crate::error::StoreError;
 use crate::index::version_key;
-use crate::keys::Key;
+use crate::keys::{Key, KeyedHash};
 use crate::lifecycle::Writing;
 use crate::view::{View, parse_address};
 
@@ -39,7 +39,7 @@ impl Writing<'_, '_> {
         until: Timestamp,
         request: &EventId,
     ) -> Result<(), StoreError> {
-        let Some(key) = self.address_gate(address, request) else {
+        let Some(key) = address_gate(self.hash, address, request) else {
             return Ok(()); // nothing can have it
         };
         let gates = &self.tables.gated_addresses;
@@ -98,17 +98,11 @@ impl Writing<'_, '_> {
             }
         }
         for address in &named.addresses {
-            if let Some(key) = self.address_gate(address, &id) {
+            if let Some(key) = address_gate(self.hash, address, &id) {
                 self.tables.gated_addresses.delete(self.transaction, &key)?;
             }
         }
         Ok(())
-    }
-
-    fn address_gate(&self, address: &str, request: &EventId) -> Option<Key> {
-        let (kind, author, d) = parse_address(address)?;
-        let start = self.hash.address(kind, author.as_bytes(), d);
-        Some(Key::new(&[&start, request.as_bytes()]))
     }
 
     fn author_of(&self, request: &EventId) -> Result<PublicKey, StoreError> {
@@ -190,6 +184,41 @@ impl View<'_> {
         row.map(read_uses).transpose()
     }
 
+    /// Whether a stored request keeps anything out.
+    pub(crate) fn is_in_force(&self, request: &VerifiedEvent) -> Result<bool, StoreError> {
+        let (id, author) = (request.id(), request.author());
+        let vanish = author_gate(&author, &id);
+        if self
+            .tables
+            .gated_authors
+            .get(self.reading, &vanish)?
+            .is_some()
+        {
+            return Ok(true);
+        }
+        let named = Targets::of(request).unwrap_or_default();
+        for event in &named.events {
+            let key = event_gate(event, &author, &id);
+            let there = self.tables.gated_events.get(self.reading, &key)?;
+            if there == Some(id.as_bytes().as_slice()) {
+                return Ok(true);
+            }
+        }
+        for address in &named.addresses {
+            let key = address_gate(self.hash, address, &id);
+            if let Some(key) = key
+                && self
+                    .tables
+                    .gated_addresses
+                    .get(self.reading, &key)?
+                    .is_some()
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// How many requests of `author` were of no use yet.
     pub fn unused_requests(&self, author: &PublicKey) -> Result<usize, StoreError> {
         let table = &self.tables.unused_requests;
@@ -259,6 +288,12 @@ fn event_gate(event: &EventId, author: &PublicKey, request: &EventId) -> Key {
         author.as_bytes(),
         &request.as_bytes()[..8],
     ])
+}
+
+fn address_gate(hash: &KeyedHash, address: &str, request: &EventId) -> Option<Key> {
+    let (kind, author, d) = parse_address(address)?;
+    let start = hash.address(kind, author.as_bytes(), d);
+    Some(Key::new(&[&start, request.as_bytes()]))
 }
 
 fn author_gate(author: &PublicKey, request: &EventId) -> Key {

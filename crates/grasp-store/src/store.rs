@@ -26,6 +26,7 @@ use crate::query::{
     Budget, Cursor, Emit, NegentropyItem, QueryLimits, gather_item, sealed, without_limit,
 };
 use crate::tables::Tables;
+use crate::upgrade;
 use crate::version::CommitVersion;
 use crate::view::View;
 use crate::writer::{Decision, Member, Shared, Writer, lock};
@@ -165,7 +166,7 @@ impl Store {
         config: StoreConfig,
         metrics: Arc<Metrics>,
     ) -> Result<Self, OpenError> {
-        let folder = Folder::take(dir)?;
+        let mut folder = Folder::take(dir)?;
         let path = folder.path.clone();
         let failed = |source: StoreError| OpenError::Store {
             path: path.clone(),
@@ -175,6 +176,11 @@ impl Store {
             .map_err(|error| failed(error.into()))?;
         let tables = Tables::open(&environment).map_err(|error| failed(error.into()))?;
         let hash: KeyedHash = tables.keyed_hash(&environment).map_err(failed)?;
+        if folder.format < 2 {
+            upgrade::from_format_1(&environment, &tables, &hash, Timestamp::now())
+                .map_err(failed)?;
+            folder.upgraded()?;
+        }
         let (dirty, version) = read_start(&environment, &tables).map_err(failed)?;
         let shared = Arc::new(Shared {
             environment,

@@ -5,11 +5,15 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use grasp_core::event::kind;
 use grasp_core::filter::Filter;
-use grasp_core::lifecycle::{Change, Stage};
+use grasp_core::lifecycle::{Change, Stage, Standing};
 use grasp_core::name::{Coordinate, RepoAddress};
+use grasp_core::request::gates;
 use grasp_store::conformance::{commit, events};
 use grasp_store::{CommitError, OpenError, Store, StoreConfig};
+
+use nostr::types::Timestamp;
 
 use events::{at, event, insert, insert_until, key, moved, with_content};
 
@@ -262,4 +266,55 @@ fn check(folder: &Path, acknowledged: &[String]) {
     assert_eq!(store.dirty().list().len() as u64, events / TOGETHER);
     let count = store.count(&[Filter::default()], at(0)).expect("counts");
     assert_eq!(count, events);
+}
+
+/// DEL-9: format 1 had gates and no times. Nothing is lost, and the next sweep looks at all of it.
+#[tokio::test]
+async fn requests_of_the_first_format_begin_their_time_with_the_upgrade() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path(), config()).expect("opens");
+    let issue = event(key(1), kind::ISSUE, 5, &[]);
+    let e: &[&str] = &["e", &issue.id().to_hex()];
+    let requests = [0, 1].map(|n| with_content(key(1), kind::DELETION, 6 + n, &[e], "as of old"));
+    let mut batch = Vec::new();
+    for (request, deadline) in requests.iter().zip([None, Some(at(70))]) {
+        batch.push(Change::Insert {
+            event: request.clone(),
+            stage: Stage::Served,
+            deadline,
+            standing: Standing::Bare,
+        });
+        batch.extend(gates(request));
+    }
+    batch.push(Change::Idle {
+        event: requests[0].id(),
+        used: false,
+    });
+    commit(&store, batch).await.expect("commits");
+    drop(store);
+    let format = folder.path().join("ngit-grasp/format");
+    fs::write(&format, "ngit-grasp store 1\n").expect("writes");
+
+    let begun = Timestamp::now();
+    for _ in 0..2 {
+        let store = Store::open(folder.path(), config()).expect("opens");
+        let snapshot = store.snapshot().expect("a snapshot");
+        let view = snapshot.view();
+        let [unused, used] = requests.each_ref().map(|request| {
+            let uses = view.request_uses(&request.id()).expect("reads");
+            uses.expect("is kept")
+        });
+        assert!(unused.first_seen >= begun && unused.last.is_none());
+        assert_eq!(
+            used.last,
+            Some(used.first_seen),
+            "nobody knows that it is not"
+        );
+        let known = view.known(&issue, begun).expect("reads");
+        assert_eq!(known.gates.len(), 2);
+        assert_eq!(view.due(Timestamp::now(), 9).expect("reads").len(), 2);
+        assert_eq!(view.unused_requests(&key(1)).expect("reads"), 1);
+    }
+    let written = fs::read_to_string(format).expect("reads");
+    assert_eq!(written, "ngit-grasp store 2\n");
 }

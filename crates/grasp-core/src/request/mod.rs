@@ -59,6 +59,18 @@ pub fn is_request(kind: u16) -> bool {
     matches!(kind, kind::DELETION | kind::VANISH)
 }
 
+/// What a request keeps out from now on: the things that it names, or all that its author made so far.
+pub fn gates(request: &VerifiedEvent) -> Batch {
+    if request.kind() == kind::VANISH {
+        return vec![Change::GateAuthor {
+            author: request.author(),
+            until: request.created_at(),
+            request: request.id(),
+        }];
+    }
+    Targets::of(request).map_or_else(|TooManyTargets| Batch::new(), |named| named.gates(request))
+}
+
 /// Takes a request in: stores it, and remembers since when it is here. A request that is `used` has just
 /// removed something; one that has not is refused if its author has too many of the sort (§16), `unused`
 /// of them.
