@@ -70,9 +70,10 @@ impl Life {
             | Step::DeleteScope { .. }
             | Step::DeleteForeign { .. }
             | Step::DeleteFirst { .. } => self.delete(step).await,
-            Step::Advance { who, to, at } => {
+            Step::Advance { who, to, at, age } => {
                 let refs = [("refs/heads/main", &commit(*at).await.oid)];
-                let state = self.people[*who].state(REPO, refs).at(self.seconds).sign();
+                let state = self.people[*who].state(REPO, refs);
+                let state = state.at(self.seconds - age).sign();
                 self.send(state).await;
                 self.push_state(*to, *who, Form::Exact).await;
             }
@@ -109,7 +110,7 @@ impl Life {
                     self.offer(&event, origin).await;
                 }
             }
-            Step::Forge { back } => self.forge(*back).await,
+            Step::Forge { to } => self.forge(*to).await,
             Step::Pass { secs } => {
                 self.world.pass(*secs).await;
                 self.naive.sweep(self.world.now().as_secs());
@@ -231,15 +232,15 @@ impl Life {
     }
 
     /// Nobody can forge a signature, and nothing is remembered of who tried.
-    async fn forge(&mut self, back: usize) {
-        let Some(event) = self.pick(back) else {
-            return;
-        };
+    async fn forge(&mut self, to: usize) {
+        let coordinate = self.people[to].coordinate(REPO);
+        let event = contributor().issue(&coordinate).at(self.seconds).sign();
         let mut forged = event.clone();
         forged.sig = "0".repeat(128).parse().expect("the shape of a signature");
         let answer = self.world.send(&forged).await;
         assert!(!answer.accepted, "{answer:?}");
         self.offer(&event, Origin::Sync).await;
+        self.sent.push(event);
     }
 
     fn pick(&self, back: usize) -> Option<Event> {

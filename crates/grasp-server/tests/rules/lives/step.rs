@@ -53,6 +53,7 @@ pub(super) enum Step {
         who: usize,
         to: usize,
         at: usize,
+        age: u64,
     },
     /// Pushes what the newest state of `of` says.
     PushState {
@@ -117,9 +118,9 @@ pub(super) enum Step {
         back: usize,
         synced: bool,
     },
-    /// An event whose signature is wrong, and then by sync the real one.
+    /// An issue whose signature is wrong, and then by sync the real one.
     Forge {
-        back: usize,
+        to: usize,
     },
     Pass {
         secs: u64,
@@ -127,6 +128,75 @@ pub(super) enum Step {
     Restart,
     Kill,
 }
+
+/// What a life is mostly about: how often each kind of step is drawn.
+struct Theme {
+    announcements: u32,
+    states: u32,
+    pushes: u32,
+    proposals: u32,
+    conversation: u32,
+    deletions: u32,
+    repeats: u32,
+    time: u32,
+}
+
+const THEMES: [Theme; 5] = [
+    Theme {
+        announcements: 5,
+        states: 4,
+        pushes: 12,
+        proposals: 8,
+        conversation: 3,
+        deletions: 5,
+        repeats: 2,
+        time: 4,
+    },
+    // Who may move refs, and who no more.
+    Theme {
+        announcements: 10,
+        states: 3,
+        pushes: 6,
+        proposals: 0,
+        conversation: 0,
+        deletions: 3,
+        repeats: 1,
+        time: 3,
+    },
+    // What they say.
+    Theme {
+        announcements: 1,
+        states: 8,
+        pushes: 16,
+        proposals: 0,
+        conversation: 0,
+        deletions: 0,
+        repeats: 1,
+        time: 2,
+    },
+    // What others ask for.
+    Theme {
+        announcements: 1,
+        states: 1,
+        pushes: 2,
+        proposals: 14,
+        conversation: 3,
+        deletions: 2,
+        repeats: 1,
+        time: 2,
+    },
+    // What goes and comes back.
+    Theme {
+        announcements: 4,
+        states: 2,
+        pushes: 6,
+        proposals: 2,
+        conversation: 2,
+        deletions: 8,
+        repeats: 5,
+        time: 3,
+    },
+];
 
 /// A life begins with repositories that are served, or nothing much would ever happen in it.
 pub(super) fn life() -> impl Strategy<Value = Vec<Step>> {
@@ -139,28 +209,35 @@ pub(super) fn life() -> impl Strategy<Value = Vec<Step>> {
             here: true,
             lasts: None,
         });
-        let (who, to, at) = (0, 0, 0);
+        let (who, to, at, age) = (0, 0, 0, 0);
         announced
-            .chain([Step::Advance { who, to, at }])
+            .chain([Step::Advance { who, to, at, age }])
             .collect::<Vec<Step>>()
     };
     let beginnings = [Vec::new(), together(1), together(2), together(3)];
-    let steps = prop::collection::vec(step(), 1..=STEPS_MAX);
+    let lives = |theme| prop::collection::vec(step(theme), 1..=STEPS_MAX);
+    let steps = prop::strategy::Union::new(THEMES.iter().map(lives));
     (prop::sample::select(beginnings.to_vec()), steps)
         .prop_map(|(beginning, steps)| [beginning, steps].concat())
 }
 
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        5 => announcement(),
-        4 => state(),
-        14 => push(),
-        10 => proposal(),
-        3 => conversation(),
-        5 => deletion(),
-        2 => again(),
-        4 => time(),
-    ]
+fn step(theme: &Theme) -> impl Strategy<Value = Step> + use<> {
+    let kinds = [
+        (theme.announcements, announcement().boxed()),
+        (theme.states, state().boxed()),
+        (theme.pushes, push().boxed()),
+        (theme.proposals, proposal().boxed()),
+        (theme.conversation, conversation().boxed()),
+        (theme.deletions, deletion().boxed()),
+        (theme.repeats, again().boxed()),
+        (theme.time, time().boxed()),
+    ];
+    prop::strategy::Union::new_weighted(
+        kinds
+            .into_iter()
+            .filter(|(weight, _)| *weight > 0)
+            .collect(),
+    )
 }
 
 fn who() -> impl Strategy<Value = usize> {
@@ -169,6 +246,11 @@ fn who() -> impl Strategy<Value = usize> {
 
 fn at() -> impl Strategy<Value = usize> {
     0..COMMITS_MAX
+}
+
+/// So many seconds before now an event was signed: sometimes in the second of the one before.
+fn age() -> impl Strategy<Value = u64> {
+    prop_oneof![3 => Just(0_u64), 2 => 1..4_u64]
 }
 
 /// Mostly for ever.
@@ -190,7 +272,14 @@ fn announcement() -> impl Strategy<Value = Step> {
 }
 
 fn state() -> impl Strategy<Value = Step> {
-    let heads = ["refs/heads/main", "refs/heads/dev", "refs/heads/gone", ""];
+    let heads = [
+        "refs/heads/main",
+        "refs/heads/main",
+        "refs/heads/dev",
+        "refs/heads/dev",
+        "refs/heads/gone",
+        "",
+    ];
     let declared = (
         prop::option::weighted(0.85, at()),
         prop::option::weighted(0.4, at()),
@@ -203,7 +292,7 @@ fn state() -> impl Strategy<Value = Step> {
         tag,
         head,
     });
-    (who(), declared, 0..4_u64, lasts()).prop_map(|(who, declared, age, lasts)| Step::State {
+    (who(), declared, age(), lasts()).prop_map(|(who, declared, age, lasts)| Step::State {
         who,
         declared,
         age,
@@ -213,13 +302,14 @@ fn state() -> impl Strategy<Value = Step> {
 
 fn push() -> impl Strategy<Value = Step> {
     let form = prop_oneof![
-        8 => Just(Form::Exact),
+        7 => Just(Form::Exact),
         1 => Just(Form::Partial),
         1 => Just(Form::Surplus),
-        1 => Just(Form::AtomicSurplus),
+        2 => Just(Form::AtomicSurplus),
     ];
     prop_oneof![
-        6 => (who(), who(), at()).prop_map(|(who, to, at)| Step::Advance { who, to, at }),
+        6 => (who(), who(), at(), age())
+            .prop_map(|(who, to, at, age)| Step::Advance { who, to, at, age }),
         6 => (who(), who(), form).prop_map(|(to, of, form)| Step::PushState { to, of, form }),
         1 => (who(), at()).prop_map(|(to, at)| Step::PushMain { to, at }),
     ]
@@ -261,7 +351,7 @@ fn again() -> impl Strategy<Value = Step> {
     prop_oneof![
         3 => (0..12_usize, any::<bool>())
             .prop_map(|(back, synced)| Step::SendAgain { back, synced }),
-        1 => (0..4_usize).prop_map(|back| Step::Forge { back }),
+        1 => who().prop_map(|to| Step::Forge { to }),
     ]
 }
 

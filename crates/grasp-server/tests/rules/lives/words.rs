@@ -53,9 +53,9 @@ fn name(who: usize) -> &'static str {
 /// Pushes, and what asks for them.
 fn tell_of_git(step: &Step, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     match step {
-        Step::Advance { who, to, at } => write!(
+        Step::Advance { who, to, at, age } => write!(
             out,
-            "{} signs main at {at} and pushes it to {}",
+            "{} signs main at {at}, {age} s ago, and pushes it to {}",
             name(*who),
             name(*to)
         ),
@@ -130,7 +130,9 @@ fn tell_of_the_rest(step: &Step, out: &mut fmt::Formatter<'_>) -> fmt::Result {
             let how = if *synced { "synced" } else { "sent" };
             write!(out, "event -{back} is {how} again")
         }
-        Step::Forge { back } => write!(out, "event -{back} comes forged, then real"),
+        Step::Forge { to } => {
+            write!(out, "an issue for {} comes forged, then real", name(*to))
+        }
         Step::Pass { secs } => write!(out, "{secs} s pass"),
         Step::Restart => write!(out, "the server restarts"),
         Step::Kill => write!(out, "the server is killed and started"),

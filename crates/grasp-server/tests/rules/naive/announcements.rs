@@ -5,14 +5,14 @@ use grasp_core::announcement::Announcement;
 use grasp_core::event::VerifiedEvent;
 use grasp_core::lifecycle::Stage;
 
-use super::{Carries, Naive, Said, What};
+use super::{Carries, Naive, Ranked as _, Said, What};
 
 impl Naive {
     pub(super) fn admit_announcement(&mut self, event: VerifiedEvent) -> Result<(), Said> {
         let announcement = Announcement::parse(event).expect("the lives write real ones");
         let newer = self
             .counting(&announcement.owner())
-            .is_some_and(|kept| kept.version() > announcement.version());
+            .is_some_and(|kept| kept.rank() > announcement.rank());
         if self.lists_us(&announcement) {
             self.for_a_repository(announcement, newer)
         } else {

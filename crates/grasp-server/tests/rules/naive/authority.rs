@@ -6,7 +6,7 @@ use grasp_core::PublicKey;
 use grasp_core::announcement::Announcement;
 use grasp_core::lifecycle::Stage;
 
-use super::{Kept, Naive};
+use super::{Kept, Naive, Ranked as _};
 
 /// What an announcement says, and what deletions left of it.
 struct Says {
@@ -40,7 +40,7 @@ impl Naive {
     pub(super) fn counting(&self, owner: &PublicKey) -> Option<&Kept> {
         self.announcements_of(owner)
             .filter(|kept| kept.counts())
-            .max_by_key(|kept| kept.version())
+            .max_by_key(|kept| kept.rank())
     }
 
     /// DEL-3: nobody is active in a restored version who was not in the deleted one too.
@@ -51,7 +51,7 @@ impl Naive {
             active: newest.listing().active().clone(),
         };
         for gone in &self.withdrawn {
-            if gone.owner() == *owner && gone.version() > newest.version() {
+            if gone.owner() == *owner && gone.rank() > newest.rank() {
                 says.leads.retain(|key| gone.listing().lists(key));
                 says.active.retain(|key| gone.listing().lists(key));
             }

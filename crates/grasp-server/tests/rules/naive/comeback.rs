@@ -8,7 +8,7 @@ use grasp_core::event::{VerifiedEvent, kind};
 use grasp_core::lifecycle::Stage;
 use grasp_core::oid::Oid;
 
-use super::{Kept, Naive};
+use super::{Kept, Naive, Ranked as _};
 
 impl Naive {
     /// ANN-2: if it is served by what the archive has, it is back at once; if not, nothing of it is.
@@ -45,12 +45,12 @@ impl Naive {
     /// Of every maintainer the newest state that can come back, and the proposals to it.
     fn recover(&mut self, owner: &PublicKey) {
         for author in self.confirmed(owner) {
-            let served = self.served_state(&author).map(Kept::version);
+            let served = self.served_state(&author).map(Kept::rank);
             let newest = self
                 .states_of(&author)
-                .filter(|kept| self.may_return(kept) && Some(kept.version()) > served)
+                .filter(|kept| self.may_return(kept) && Some(kept.rank()) > served)
                 .filter(|kept| kept.state().is_some_and(|state| self.is_complete(state)))
-                .max_by_key(|kept| kept.version())
+                .max_by_key(|kept| kept.rank())
                 .map(Kept::id);
             if let Some(newest) = newest {
                 self.find_mut(&newest).expect("just found").serve();
@@ -88,8 +88,7 @@ impl Naive {
         let for_us = announcement.is_ok_and(|it| self.lists_us(&it));
         let author = event.author();
         let mut versions = self.announcements_of(&author);
-        let held =
-            versions.any(|kept| kept.stage == Stage::Held && kept.version() >= event.version());
+        let held = versions.any(|kept| kept.stage == Stage::Held && kept.rank() >= event.rank());
         event.kind() == kind::ANNOUNCEMENT && for_us && held && self.counting(&author).is_none()
     }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use grasp_core::event::{VerifiedEvent, kind};
+use grasp_core::event::VerifiedEvent;
 use grasp_core::lifecycle::Stage;
 use grasp_core::{EventId, PublicKey};
 
-use super::{Carries, Kept, Naive, Said, What};
+use super::{Kept, Naive, Ranked as _, Request, Said};
 
 /// What becomes of an event that is taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,50 +18,22 @@ pub(super) enum Ends {
 }
 
 impl Naive {
-    /// DEL-1
-    pub(super) fn is_gated(&self, event: &VerifiedEvent) -> bool {
-        let address = event.address().unwrap_or_default();
-        let until = self.gated_addresses.get(&address);
-        self.gated.contains(&(event.id(), event.author()))
-            || until.is_some_and(|until| event.created_at().as_secs() <= *until)
-    }
-
-    pub(super) fn admit_deletion(&mut self, request: &VerifiedEvent) -> Result<(), Said> {
-        let author = request.author();
-        let ids: BTreeSet<EventId> = request
-            .all_values("e")
-            .iter()
-            .filter_map(|id| EventId::from_hex(id).ok())
-            .collect();
-        let own = |address: &String| address.contains(&author.to_hex());
-        let addresses: BTreeSet<String> = request.all_values("a").into_iter().filter(own).collect();
-        if self
-            .kept
-            .iter()
-            .any(|kept| ids.contains(&kept.id()) && kept.author() != author)
-        {
+    /// DEL-1, DEL-2, DEL-3, DEL-4, PUR-10.
+    pub(super) fn admit_deletion(&mut self, event: &VerifiedEvent) -> Result<(), Said> {
+        let request = Request::read(event, self.now);
+        let author = event.author();
+        let foreign = |kept: &Kept| request.ids.contains(&kept.id()) && kept.author() != author;
+        if self.kept.iter().any(foreign) {
             return Err(Said::Refused);
         }
-        let until = request.created_at().as_secs();
-        self.gated.extend(ids.iter().map(|id| (*id, author)));
-        for address in &addresses {
-            let gate = self.gated_addresses.entry(address.clone()).or_default();
-            *gate = until.max(*gate);
-        }
-        let by_address = |kept: &Kept| {
-            let address = kept.event.address().unwrap_or_default();
-            addresses.contains(&address) && kept.event.created_at().as_secs() <= until
-        };
         let doomed: Vec<&Kept> = self
             .kept
             .iter()
-            .filter(|kept| kept.author() == author && kept.stage != Stage::Held)
-            .filter(|kept| !matches!(kept.event.kind(), kind::DELETION | kind::VANISH))
-            .filter(|kept| ids.contains(&kept.id()) || by_address(kept))
+            .filter(|kept| kept.stage != Stage::Held && request.names(&kept.event))
             .collect();
         let scope = doomed
             .iter()
-            .any(|kept| kept.announcement().is_some() && by_address(kept));
+            .any(|kept| kept.announcement().is_some() && request.covers(&kept.event));
         let doomed: BTreeSet<EventId> = doomed.iter().map(|kept| kept.id()).collect();
         let authority = self.authority();
         self.take_back_with(&doomed, Ends::Deleted, |naive| {
@@ -69,8 +41,8 @@ impl Naive {
                 naive.abandon_states(&authority);
             }
         });
-        self.put(request.clone(), What::Other, Carries::Nothing)
-            .serve();
+        let used = !doomed.is_empty();
+        self.keep_request(event, request, used);
         Ok(())
     }
 
@@ -187,7 +159,7 @@ impl Naive {
             .filter(|kept| kept.state().is_none_or(|state| self.is_somewhere(state)))
             .cloned()
             .collect();
-        targets.sort_by_key(Kept::version);
+        targets.sort_by_key(Kept::rank);
         if let Some(target) = targets.last() {
             self.find_mut(&target.id()).expect("just found").serve();
         }

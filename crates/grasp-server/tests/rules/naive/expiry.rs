@@ -7,7 +7,7 @@ use grasp_core::lifecycle::Stage;
 
 use super::announcements::gives_more;
 use super::deletion::Ends;
-use super::{Kept, MARKED, Naive, PARKED, SOFT_EXPIRED};
+use super::{Kept, MARKED, Naive, PARKED, Ranked as _, SOFT_EXPIRED};
 
 impl Naive {
     /// It is `now`, and the sweep comes.
@@ -15,6 +15,7 @@ impl Naive {
         self.now = now;
         self.marks.retain(|_, until| *until > now);
         self.uploads.retain(|upload| upload.until > now);
+        self.clean_up_requests();
         while let Some(due) = self.due() {
             self.end(&due);
             self.settle();
@@ -92,7 +93,7 @@ impl Naive {
         let state = kept.state().expect("one of these");
         let newest = !self
             .states_of(&author)
-            .any(|other| other.is_pending() && other.version() > kept.version());
+            .any(|other| other.is_pending() && other.rank() > kept.rank());
         let wanted = self
             .authorising(&author)
             .iter()

@@ -14,13 +14,15 @@ mod face;
 mod proposals;
 mod push;
 mod related;
+mod requests;
 mod settle;
 mod states;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use grasp_core::announcement::Announcement;
-use grasp_core::event::{VerifiedEvent, Version, kind};
+use grasp_core::event::{VerifiedEvent, kind};
 use grasp_core::lifecycle::Stage;
 use grasp_core::name::{Coordinate, Identifier, RepoAddress};
 use grasp_core::oid::Oid;
@@ -31,6 +33,7 @@ use grasp_core::{Event, EventId, PublicKey};
 
 pub(crate) use face::Face;
 pub(crate) use push::Command;
+use requests::Request;
 
 /// PUR-1
 const WAITING: u64 = 1800;
@@ -56,6 +59,42 @@ pub(crate) enum Said {
     Duplicate,
     /// `OK false`.
     Refused,
+}
+
+/// KIND-5: a later second, and in the same second the lower id, is the newer one.
+type Rank = (u64, Reverse<EventId>);
+
+trait Ranked {
+    fn ranked(&self) -> &VerifiedEvent;
+
+    fn rank(&self) -> Rank {
+        let event = self.ranked();
+        (event.created_at().as_secs(), Reverse(event.id()))
+    }
+}
+
+impl Ranked for VerifiedEvent {
+    fn ranked(&self) -> &VerifiedEvent {
+        self
+    }
+}
+
+impl Ranked for Announcement {
+    fn ranked(&self) -> &VerifiedEvent {
+        self.event()
+    }
+}
+
+impl Ranked for StateEvent {
+    fn ranked(&self) -> &VerifiedEvent {
+        self.event()
+    }
+}
+
+impl Ranked for Kept {
+    fn ranked(&self) -> &VerifiedEvent {
+        &self.event
+    }
 }
 
 /// An event that is kept, and where it is in its life.
@@ -113,10 +152,8 @@ pub(crate) struct Naive {
     placed: BTreeSet<EventId>,
     /// Expired ids, and until when they are remembered (PUR-8).
     marks: BTreeMap<EventId, u64>,
-    /// DEL-1: ids that an author has deleted, known or not.
-    gated: BTreeSet<(EventId, PublicKey)>,
-    /// DEL-1: addresses, and up to when their versions are deleted.
-    gated_addresses: BTreeMap<String, u64>,
+    /// What was asked to be deleted.
+    requests: Vec<Request>,
     /// Which commits are complete where. Only directories that exist hold any.
     objects: BTreeMap<RepoAddress, BTreeSet<Oid>>,
     /// What repositories held that left, and how long that is kept (DEL-5).
@@ -136,10 +173,6 @@ impl Kept {
 
     fn author(&self) -> PublicKey {
         self.event.author()
-    }
-
-    fn version(&self) -> Version {
-        self.event.version()
     }
 
     fn announcement(&self) -> Option<&Announcement> {
@@ -234,8 +267,7 @@ impl Naive {
             uploads: Vec::new(),
             placed: BTreeSet::new(),
             marks: BTreeMap::new(),
-            gated: BTreeSet::new(),
-            gated_addresses: BTreeMap::new(),
+            requests: Vec::new(),
             objects: BTreeMap::new(),
             archived: BTreeMap::new(),
             serving: BTreeSet::new(),
@@ -256,20 +288,25 @@ impl Naive {
     }
 
     /// What can be said without looking at the kind.
-    fn screen(&self, event: &VerifiedEvent, origin: Origin) -> Option<Said> {
+    fn screen(&mut self, event: &VerifiedEvent, origin: Origin) -> Option<Said> {
         let stage = self.stage(&event.id());
         let expired = event
             .expiration()
             .is_some_and(|end| end.as_secs() <= self.now);
         let marked = self.marks.contains_key(&event.id());
-        if expired || self.is_gated(event) {
-            return Some(Said::Refused); // EV-4, DEL-1
+        if expired {
+            return Some(Said::Refused); // EV-4
+        }
+        if self.is_gated(event) {
+            self.credit(event);
+            return Some(Said::Refused); // DEL-1
         }
         if origin == Origin::Sync && marked && stage.is_none() {
             return Some(Said::Refused); // PUR-8
         }
         match stage {
             Some(Stage::Served | Stage::Waiting | Stage::Superseded) => Some(Said::Duplicate),
+            Some(Stage::Held) if event.kind() == kind::DELETION => Some(Said::Duplicate),
             Some(Stage::Parked | Stage::Held) | None => None,
         }
     }

@@ -9,7 +9,7 @@ use grasp_core::oid::Oid;
 use grasp_core::state::StateEvent;
 use grasp_core::{EventId, PublicKey};
 
-use super::{Kept, Naive, Upload, WAITING};
+use super::{Kept, Naive, Ranked as _, Upload, WAITING};
 
 /// One line of a push: where a ref shall be, `None` to delete it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,7 +172,7 @@ impl Naive {
             }
             !agreeing.is_empty() && refs == declared(state)
         });
-        chosen.max_by_key(StateEvent::version)
+        chosen.max_by_key(StateEvent::rank)
     }
 
     /// PUSH-9: the winner, and the waiting and parked states by members that beat it.
@@ -180,8 +180,8 @@ impl Naive {
         let confirmed = self.confirmed(owner);
         let winner = self.winner(owner).cloned();
         let beats = |state: &&StateEvent| {
-            let winner = winner.as_ref().map(StateEvent::version);
-            Some(state.version()) > winner
+            let winner = winner.as_ref().map(StateEvent::rank);
+            Some(state.rank()) > winner
         };
         let waiting = self
             .kept

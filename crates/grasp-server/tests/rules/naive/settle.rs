@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use grasp_core::lifecycle::Stage;
 use grasp_core::{EventId, PublicKey};
 
-use super::{Kept, Naive, SOFT_EXPIRED, VERSIONS_MAX};
+use super::{Kept, Naive, Ranked as _, SOFT_EXPIRED, VERSIONS_MAX};
 
 impl Naive {
     /// Serves whatever can be, until nothing more follows.
@@ -33,12 +33,12 @@ impl Naive {
             .collect();
         let mut changed = false;
         for author in authors {
-            let served = self.served_state(&author).map(Kept::version);
+            let served = self.served_state(&author).map(Kept::rank);
             let ready = self
                 .states_of(&author)
-                .filter(|kept| kept.is_pending() && Some(kept.version()) > served)
+                .filter(|kept| kept.is_pending() && Some(kept.rank()) > served)
                 .filter(|kept| kept.state().is_some_and(|state| self.is_complete(state)))
-                .max_by_key(|kept| kept.version())
+                .max_by_key(|kept| kept.rank())
                 .map(Kept::id);
             if let Some(ready) = ready {
                 self.serve_state(&author, &ready);
@@ -61,12 +61,12 @@ impl Naive {
 
     /// AFTER-4: the author's own older ones are rollback material if complete, and of no use if not.
     fn clear_older(&mut self, author: &PublicKey) -> bool {
-        let Some(served) = self.served_state(author).map(Kept::version) else {
+        let Some(served) = self.served_state(author).map(Kept::rank) else {
             return false;
         };
         let older: Vec<(EventId, bool)> = self
             .states_of(author)
-            .filter(|kept| kept.is_pending() && kept.version() < served)
+            .filter(|kept| kept.is_pending() && kept.rank() < served)
             .map(|kept| {
                 let complete = kept.state().is_some_and(|state| self.is_complete(state));
                 (kept.id(), complete)
@@ -185,8 +185,7 @@ impl Naive {
             .iter()
             .filter(|kept| {
                 let newer = superseded.iter().filter(|other| {
-                    other.event.address() == kept.event.address()
-                        && other.version() > kept.version()
+                    other.event.address() == kept.event.address() && other.rank() > kept.rank()
                 });
                 newer.count() >= VERSIONS_MAX
             })

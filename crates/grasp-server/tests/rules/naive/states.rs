@@ -5,7 +5,7 @@ use grasp_core::event::VerifiedEvent;
 use grasp_core::lifecycle::Stage;
 use grasp_core::state::StateEvent;
 
-use super::{Carries, Kept, Naive, Said, What};
+use super::{Carries, Kept, Naive, Ranked as _, Said, What};
 
 impl Naive {
     /// ST-1, ST-2.
@@ -14,7 +14,7 @@ impl Naive {
         let author = state.author();
         if self
             .served_state(&author)
-            .is_some_and(|kept| kept.version() > state.version())
+            .is_some_and(|kept| kept.rank() > state.rank())
         {
             return Err(Said::Duplicate); // PUSH-14
         }
@@ -59,7 +59,7 @@ impl Naive {
             .filter(|kept| kept.stage == Stage::Served && confirmed.contains(&kept.author()))
             .filter_map(Kept::state)
             .filter(|state| state.unsatisfiable().is_empty())
-            .max_by_key(|state| state.version())
+            .max_by_key(|state| state.rank())
     }
 
     /// ST-3, KIND-6: a repository that the state concerns holds all it names; an empty one needs a
