@@ -193,6 +193,7 @@ fn to_hex(bytes: &[u8; 32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{draft, key};
     use serde_json::json;
 
     #[test]
@@ -202,6 +203,57 @@ mod tests {
         assert_eq!(filter.to_json(), text);
         let unknown = Filter::parse(&json!({"#ab": ["x"], "search": "y"})).expect("ignored");
         assert_eq!(unknown, Filter::default());
+    }
+
+    /// RLY-1: every condition alone takes the event or leaves it.
+    #[test]
+    fn a_filter_matches_what_meets_all_its_conditions() {
+        let event = draft(1621, key(3))
+            .at(50)
+            .tag(["t", "bug", "other"])
+            .tag(["te", "long"])
+            .tag(["p"])
+            .event();
+        let (id, author) = (event.id().to_hex(), key(3).to_hex());
+        let matches = |filter: &Value| {
+            let filter = Filter::parse(filter).expect("valid");
+            filter.matches(event.event())
+        };
+        for meets in [
+            json!({}),
+            json!({"ids": [id]}),
+            json!({"authors": [key(4).to_hex(), author]}),
+            json!({"kinds": [1, 1621]}),
+            json!({"since": 50}),
+            json!({"until": 50}),
+            json!({"#t": ["wish", "bug"]}),
+            json!({"ids": [id], "authors": [author], "kinds": [1621], "since": 1, "until": 99, "#t": ["bug"]}),
+        ] {
+            assert!(matches(&meets), "{meets}");
+        }
+        for fails in [
+            json!({"ids": ["a".repeat(64)]}),
+            json!({"authors": [key(4).to_hex()]}),
+            json!({"kinds": [0, 1622]}),
+            json!({"since": 51}),
+            json!({"until": 49}),
+            json!({"#t": ["other"]}),
+            json!({"#e": ["bug"]}),
+            json!({"#p": [""]}),
+            json!({"#t": ["bug"], "kinds": [1]}),
+        ] {
+            assert!(!matches(&fails), "{fails}");
+        }
+    }
+
+    #[test]
+    fn an_exclusive_time_is_impossible_and_one_second_is_not() {
+        let times = |since: u64, until: u64| {
+            let filter = json!({"since": since, "until": until});
+            Filter::parse(&filter).expect("valid").is_impossible()
+        };
+        assert!(times(6, 5));
+        assert!(!times(5, 5));
     }
 
     #[test]

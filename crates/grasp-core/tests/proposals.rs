@@ -2,7 +2,7 @@
 
 mod support;
 
-use grasp_core::admission::{Answer, Rejection};
+use grasp_core::admission::{Answer, PurgatoryBound, Rejection};
 use grasp_core::event::{VerifiedEvent, kind};
 use grasp_core::lifecycle::{Change, Stage, Standing};
 use grasp_core::name::npub;
@@ -60,6 +60,18 @@ fn a_pull_request_needs_a_commit() {
         text,
         format!("invalid: PR event {} has no 'c' tag", request.id())
     );
+}
+
+/// PUR-13
+#[test]
+fn a_full_purgatory_refuses_what_would_wait_and_takes_what_would_not() {
+    let mut world = served();
+    world.load.author_events = 1000;
+    let full = Rejection::PurgatoryFull(PurgatoryBound::AuthorEvents);
+    let waiting = pull_request(carol(), alice(), oid(7)).event();
+    assert_eq!(world.submit(&waiting), full.into());
+    let complete = pull_request(carol(), alice(), oid(1)).event();
+    assert_eq!(world.submit(&complete), Answer::Stored);
 }
 
 /// PR-1: only served announcements count.
