@@ -10,6 +10,7 @@
 pub mod admission;
 pub mod announcement;
 pub mod clock_step;
+pub mod deletion;
 pub mod event;
 pub mod failpoint;
 pub mod filter;

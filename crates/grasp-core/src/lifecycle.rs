@@ -7,6 +7,7 @@
 use nostr::event::EventId;
 use nostr::types::Timestamp;
 
+use crate::deletion::{Plan, Work};
 use crate::event::VerifiedEvent;
 use crate::name::{Identifier, RepoAddress};
 use crate::oid::Oid;
@@ -239,6 +240,32 @@ pub enum Change {
         until: Timestamp,
         /// The request.
         request: EventId,
+    },
+    /// An event carries nothing any more: what it hung on is gone, and only a mention keeps it (REL-6).
+    Unburden {
+        /// Which.
+        event: EventId,
+    },
+    /// Something is to be done in steps, from now on (DEL-4). What is lost is added to a plan of the same
+    /// work, which is then looked at anew; its steps stay.
+    Plan(Plan),
+    /// What a plan consists of, after the steps that it has. One without steps is done.
+    Steps {
+        /// Of which plan.
+        work: Work,
+        /// Which place the newest event had when the steps were worked out ([`Node::stored`]).
+        ///
+        /// [`Node::stored`]: crate::deletion::Node::stored
+        horizon: u64,
+        /// The events of each.
+        steps: Vec<Vec<EventId>>,
+    },
+    /// A step is done. With the last the plan goes.
+    StepDone {
+        /// Of which plan.
+        work: Work,
+        /// Which.
+        step: u32,
     },
 }
 

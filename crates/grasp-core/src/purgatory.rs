@@ -35,14 +35,16 @@ pub const PARKED_PROPOSALS_MAX: usize = 100;
 
 /// What follows when the deadline of a stored announcement, state or proposal has passed (PUR-4, PUR-6,
 /// PUR-7, PUR-15, ANN-3b, DEL-12, EV-4). `leased` says whether somebody uses a repository right now:
-/// expiry skips it and comes back with the next sweep. Empty if the event is not due in this view.
+/// expiry skips it and comes back with the next sweep; `objects` are what the repositories hold: what they
+/// lack brings no older state back (DEL-2a). Empty if the event is not due in this view.
 pub fn expire(
     event: &EventId,
     view: &RepoView,
     leased: &dyn Fn(&RepoAddress) -> bool,
+    objects: &ObjectFacts,
     cx: Circumstances<'_>,
 ) -> Batch {
-    expire_all(std::slice::from_ref(event), view, leased, cx)
+    expire_all(std::slice::from_ref(event), view, leased, objects, cx)
 }
 
 /// [`expire`] for several events of one view, each in the view that the ones before it leave: what one
@@ -52,12 +54,13 @@ pub fn expire_all(
     events: &[EventId],
     view: &RepoView,
     leased: &dyn Fn(&RepoAddress) -> bool,
+    objects: &ObjectFacts,
     cx: Circumstances<'_>,
 ) -> Batch {
     let mut after = view.clone();
     let mut marks = Batch::new();
     for event in events {
-        let (next, mark) = expire_one(event, &after, leased, cx);
+        let (next, mark) = expire_one(event, &after, leased, objects, cx);
         after = next;
         marks.extend(mark);
     }
@@ -73,6 +76,7 @@ fn expire_one(
     event: &EventId,
     view: &RepoView,
     leased: &dyn Fn(&RepoAddress) -> bool,
+    objects: &ObjectFacts,
     cx: Circumstances<'_>,
 ) -> (RepoView, Option<Change>) {
     let mut expiry = Expiry {
@@ -80,6 +84,7 @@ fn expire_one(
         after: view.clone(),
         groups: Groups::of(view, cx.policy),
         leased,
+        objects,
         marked: false,
         cx,
     };
@@ -125,6 +130,7 @@ struct Expiry<'a> {
     after: RepoView,
     groups: Groups,
     leased: &'a dyn Fn(&RepoAddress) -> bool,
+    objects: &'a ObjectFacts,
     /// The event is gone and leaves a mark (PUR-8).
     marked: bool,
     cx: Circumstances<'a>,
@@ -245,7 +251,13 @@ impl Expiry<'_> {
 
     fn take_back(&mut self, event: EventId) {
         let events = BTreeSet::from([event]);
-        retract(&mut self.after, &events, Retraction::Expiry, self.cx);
+        retract(
+            &mut self.after,
+            &events,
+            Retraction::EXPIRY,
+            self.objects,
+            self.cx,
+        );
     }
 
     fn remove(&mut self, event: EventId) {
@@ -343,7 +355,7 @@ impl Expiry<'_> {
     }
 
     fn finish(mut self, event: &EventId) -> (RepoView, Option<Change>) {
-        promote(&mut self.after, &ObjectFacts::none(), self.cx);
+        promote(&mut self.after, self.objects, self.cx);
         let mark = self.marked.then(|| Change::Mark {
             event: *event,
             reason: MarkReason::Expired,

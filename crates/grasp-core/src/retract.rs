@@ -1,4 +1,5 @@
-//! Taking events back: by a deletion of their author, or when their own time is over (DEL-2, DEL-3, EV-4).
+//! Taking events back: by a deletion of their author, with their whole scope, or when their own time is over
+//! (DEL-2, DEL-3, DEL-4, DEL-8, EV-4).
 
 use std::collections::BTreeSet;
 
@@ -6,45 +7,69 @@ use nostr::event::EventId;
 use nostr::key::PublicKey;
 
 use crate::announcement::Announcement;
+use crate::deletion::Fate;
 use crate::event::Parsed;
 use crate::lifecycle::Stage;
 use crate::policy::Circumstances;
 use crate::settle::{Groups, counts};
-use crate::view::{Entry, RepoView};
+use crate::state::StateEvent;
+use crate::view::{Entry, ObjectFacts, RepoView};
+
+/// How events are taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Retraction {
+    /// What goes with them.
+    pub(crate) reach: Reach,
+    /// What becomes of them.
+    pub(crate) fate: Fate,
+}
 
 /// What goes with the events that are taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Retraction {
+pub(crate) enum Reach {
     /// Nothing: what depends on them stays (DEL-3).
     Event,
     /// The states that no other announcement of the view wants: deletion by `a`.
     Scope,
-    /// Nothing, and they themselves are not held but gone (EV-4).
-    Expiry,
+    /// The same, and no older version of anything comes back: it goes too, if not by this commit then by
+    /// another (DEL-8).
+    Author,
 }
 
-/// Takes the events out of the view. What they had replaced comes back, and a scope that loses its last
-/// winner by it goes back to purgatory (DEL-2).
+impl Retraction {
+    /// NIP-40 (EV-4).
+    pub(crate) const EXPIRY: Self = Self {
+        reach: Reach::Event,
+        fate: Fate::Gone,
+    };
+}
+
+/// Takes the events out of the view. What they had replaced comes back, as far as its objects are there
+/// (DEL-2a), and a scope that loses its last winner by it goes back to purgatory (DEL-2).
 pub(crate) fn retract(
     view: &mut RepoView,
     events: &BTreeSet<EventId>,
     how: Retraction,
+    objects: &ObjectFacts,
     cx: Circumstances<'_>,
 ) {
     let before = Groups::of(view, cx.policy);
     let lost = winners_among(view, &before, events);
-    for versions in view.announcements.values_mut() {
-        take_back(versions, events, how, withholds_authority, cx);
+    let mut states = std::mem::take(&mut view.states);
+    for versions in states.values_mut() {
+        let complete = |state: &StateEvent| is_complete(state, view, objects);
+        take_back(versions, events, how, complete, |_, _| false, cx);
     }
-    for versions in view.states.values_mut() {
-        take_back(versions, events, how, |_, _| false, cx);
+    view.states = states;
+    for versions in view.announcements.values_mut() {
+        take_back(versions, events, how, |_| true, withholds_authority, cx);
     }
     view.announcements
         .retain(|_, versions| !versions.is_empty());
     view.states.retain(|_, versions| !versions.is_empty());
     take_back_proposals(view, events, how, cx);
-    if how == Retraction::Scope {
-        abandon_states(view, &before, cx);
+    if how.reach != Reach::Event {
+        abandon_states(view, &before, how.fate, cx);
     }
     let groups = Groups::of(view, cx.policy);
     let mut winners = groups.winners(view);
@@ -66,12 +91,20 @@ fn winners_among(view: &RepoView, groups: &Groups, events: &BTreeSet<EventId>) -
     owners.filter(&mut shows).copied().collect()
 }
 
-/// Takes the events out of the versions of one thing, and serves again what they had replaced. What is
-/// still `needed` is held where it would be gone.
+/// DEL-2a: some repository of the view holds all that the state names.
+fn is_complete(state: &StateEvent, view: &RepoView, objects: &ObjectFacts) -> bool {
+    let holds =
+        |owner: &PublicKey| objects.holds_all(&view.repository(*owner), state.refs().values());
+    state.refs().is_empty() || view.announcements.keys().any(holds)
+}
+
+/// Takes the events out of the versions of one thing, and serves again the newest that they had replaced and
+/// for which `may_return` holds. What is still `needed` is held where it would be gone.
 fn take_back<T: Parsed>(
     versions: &mut Vec<Entry<T>>,
     events: &BTreeSet<EventId>,
     how: Retraction,
+    may_return: impl Fn(&T) -> bool,
     needed: impl Fn(&[Entry<T>], &Entry<T>) -> bool,
     cx: Circumstances<'_>,
 ) {
@@ -82,15 +115,15 @@ fn take_back<T: Parsed>(
         .iter_mut()
         .filter(|entry| events.contains(&entry.id()));
     for entry in taken {
-        if entry.is_pending() || how == Retraction::Expiry {
+        if entry.is_pending() || how.fate == Fate::Gone {
             gone.insert(entry.id());
         }
         entry.hold(cx);
     }
-    if was_served && !versions.iter().any(is_served) {
+    if was_served && !versions.iter().any(is_served) && how.reach != Reach::Author {
         let replaced = versions
             .iter_mut()
-            .filter(|entry| entry.stage == Stage::Superseded);
+            .filter(|entry| entry.stage == Stage::Superseded && may_return(&entry.item));
         if let Some(entry) = replaced.max_by_key(|entry| entry.version()) {
             entry.serve();
         }
@@ -128,7 +161,7 @@ fn take_back_proposals(
             continue;
         };
         let pending = matches!(entry.stage, Stage::Waiting | Stage::Parked);
-        if pending || how == Retraction::Expiry {
+        if pending || how.fate == Fate::Gone {
             view.proposals.remove(event);
             view.placements.remove(event);
         } else {
@@ -152,8 +185,13 @@ fn return_to_purgatory(
 }
 
 /// After a scope went: its waiting states go unless another scope wants them, and with the last
-/// announcement of the view the served ones are kept out of sight. `before` are the groups with it.
-pub(crate) fn abandon_states(after: &mut RepoView, before: &Groups, cx: Circumstances<'_>) {
+/// announcement of the view the served ones meet their `fate`. `before` are the groups with it.
+pub(crate) fn abandon_states(
+    after: &mut RepoView,
+    before: &Groups,
+    fate: Fate,
+    cx: Circumstances<'_>,
+) {
     let groups = Groups::of(after, cx.policy);
     let announced = after
         .announcements
@@ -163,11 +201,12 @@ pub(crate) fn abandon_states(after: &mut RepoView, before: &Groups, cx: Circumst
     for (author, states) in &mut after.states {
         let loses_authority = before.authorises(author) && !groups.authorises(author);
         states.retain_mut(|entry| {
-            let goes = entry.is_pending() && loses_authority;
-            if entry.stage == Stage::Served && !announced {
+            let abandoned = entry.stage == Stage::Served && !announced;
+            if abandoned {
                 entry.hold(cx);
             }
-            !goes
+            let goes = entry.is_pending() && loses_authority;
+            !(goes || (abandoned && fate == Fate::Gone))
         });
     }
     after.states.retain(|_, states| !states.is_empty());

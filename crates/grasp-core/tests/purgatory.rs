@@ -369,6 +369,12 @@ fn what_is_not_due_does_not_expire() {
     let signed = main_at(bob(), 2, NOW);
     world.submit(&signed);
     world.wait(10);
-    let batch = grasp_core::purgatory::expire(&signed.id(), &world.view, &|_| false, world.cx());
+    let batch = grasp_core::purgatory::expire(
+        &signed.id(),
+        &world.view,
+        &|_| false,
+        &world.facts,
+        world.cx(),
+    );
     assert_eq!(batch, Vec::<Change>::new());
 }

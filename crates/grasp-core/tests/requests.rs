@@ -12,6 +12,7 @@ use grasp_core::event::{VerifiedEvent, kind};
 use grasp_core::lifecycle::{Batch, Change, Stage};
 use grasp_core::policy::{Circumstances, Origin, Policy};
 use grasp_core::request::{Asks, Gate, Request, Uses};
+use grasp_core::view::ObjectFacts;
 use grasp_core::{EventId, Timestamp};
 use proptest::prelude::*;
 use support::{NOW, at, draft, key, policy};
@@ -107,7 +108,7 @@ impl Server {
             return decision;
         }
         if event.kind() == kind::DELETION {
-            return admit_deletion(event, &self.facts(event), None, cx);
+            return admit_deletion(event, &self.facts(event), &ObjectFacts::none(), None, cx);
         }
         Decision {
             answer: Answer::Stored,

@@ -10,6 +10,8 @@ use grasp_core::lifecycle::{Stage, Standing};
 use grasp_core::name::{Coordinate, Identifier};
 use grasp_core::related::{References, RelatedFacts, Relative};
 use grasp_core::request::Targets;
+use grasp_core::view::RepoView;
+use nostr::event::EventId;
 use nostr::key::PublicKey;
 use nostr::types::Timestamp;
 
@@ -19,8 +21,8 @@ use crate::record::{Record, TagValue};
 use crate::view::{View, parse_address};
 
 /// Tags that name an event by its id, and by its address (REL-1).
-const ID_LETTERS: [char; 3] = ['e', 'E', 'q'];
-const ADDRESS_LETTERS: [char; 3] = ['a', 'A', 'q'];
+pub(crate) const ID_LETTERS: [char; 3] = ['e', 'E', 'q'];
+pub(crate) const ADDRESS_LETTERS: [char; 3] = ['a', 'A', 'q'];
 /// Of the events that mention a newcomer so many are looked at: one that counts is enough.
 const MENTIONS_MAX: usize = 16;
 /// Of an author's events so many are looked at to see whether they take part in anything.
@@ -196,13 +198,30 @@ impl View<'_> {
                 Ok(ControlFlow::Continue(()))
             })?;
         }
-        for (identifier, seeds) in &scopes {
-            let seeds: Vec<_> = seeds.iter().copied().collect();
-            facts
-                .views
-                .push(self.repo_view(identifier, &seeds, History::WithSuperseded)?);
-        }
+        facts.views = self.views_of(&scopes)?;
         Ok(facts)
+    }
+
+    /// What these events are, and the views that their removal changes. What is not stored is left out.
+    pub fn removal_facts(&self, events: &[EventId]) -> Result<DeletionFacts, StoreError> {
+        let mut facts = DeletionFacts::default();
+        let mut scopes: Scopes = BTreeMap::new();
+        for event in events {
+            if let Some((_, record)) = self.record(event)? {
+                note_scopes(&mut scopes, &record);
+                facts.events.insert(*event, target(&record));
+            }
+        }
+        facts.views = self.views_of(&scopes)?;
+        Ok(facts)
+    }
+
+    fn views_of(&self, scopes: &Scopes) -> Result<Vec<RepoView>, StoreError> {
+        let view = |(identifier, seeds): (&Identifier, &BTreeSet<PublicKey>)| {
+            let seeds: Vec<_> = seeds.iter().copied().collect();
+            self.repo_view(identifier, &seeds, History::WithSuperseded)
+        };
+        scopes.iter().map(view).collect()
     }
 }
 

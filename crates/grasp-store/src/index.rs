@@ -51,6 +51,11 @@ pub(crate) fn served_rows(
     Ok(())
 }
 
+/// The key by which what is not served is found by its author (DEL-8).
+pub(crate) fn unseen_key(record: &Record<'_>, sequence: Sequence) -> Key {
+    Key::new(&[&record.author()[..8], &sequence_key(sequence)])
+}
+
 /// The rows by which decisions find an event, made once and kept while it is stored.
 pub(crate) enum Found {
     /// An announcement: whom it lists, for which identifier.

@@ -12,6 +12,7 @@
 #![deny(unsafe_code)]
 
 mod archives;
+mod authored;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod counters;
@@ -23,6 +24,7 @@ mod export;
 mod facts;
 mod format;
 mod gather;
+mod graph;
 mod idle;
 mod index;
 mod keys;
@@ -31,6 +33,7 @@ mod lmdb;
 mod memory;
 mod metrics;
 mod overview;
+mod plans;
 mod proposals;
 mod query;
 mod record;
@@ -51,6 +54,7 @@ pub use export::{ExportError, ImportError};
 pub use gather::History;
 pub use metrics::Metrics;
 pub use overview::Overview;
+pub use plans::StoredPlan;
 pub use query::{Budget, Cursor, Emit, NegentropyItem, QueryLimits, Row};
 pub use store::{Committed, ServedEvent, Snapshot, Store, StoreConfig};
 pub use version::CommitVersion;

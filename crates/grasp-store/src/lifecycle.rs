@@ -158,6 +158,14 @@ impl<'a, 'env> Writing<'a, 'env> {
                 until,
                 request,
             } => self.gate_author(author, *until, request),
+            Change::Unburden { event } => self.unburden(event),
+            Change::Plan(plan) => self.plan(plan),
+            Change::Steps {
+                work,
+                horizon,
+                steps,
+            } => self.steps(work, *horizon, steps),
+            Change::StepDone { work, step } => self.step_done(work, *step),
         }
     }
 
@@ -282,6 +290,21 @@ impl<'a, 'env> Writing<'a, 'env> {
         Ok(())
     }
 
+    /// REL-6: its root counts it no more.
+    fn unburden(&mut self, id: &EventId) -> Result<(), StoreError> {
+        let (sequence, bytes) = self.find(id)?.ok_or(StoreError::UnknownEvent(*id))?;
+        let record = Record::parse(&bytes)?;
+        let place = Place {
+            stage: record.stage(),
+            deadline: record.deadline(),
+        };
+        let bare = record.unburdened();
+        self.leave(sequence, &record, place)?;
+        let key = sequence_key(sequence);
+        self.tables.events.put(self.transaction, &key, &bare)?;
+        self.enter(sequence, &Record::parse(&bare)?, place)
+    }
+
     /// Gone for good. Removing what is not there is no error.
     fn remove(&mut self, id: &EventId, effects: &mut Effects) -> Result<(), StoreError> {
         let Some((sequence, bytes)) = self.find(id)? else {
@@ -347,6 +370,9 @@ impl<'a, 'env> Writing<'a, 'env> {
             index::served_rows(self.tables, self.hash, sequence, record, |table, key| {
                 Ok(table.put(transaction, key, &[])?)
             })?;
+        } else {
+            let key = index::unseen_key(record, sequence);
+            self.tables.unseen.put(self.transaction, &key, &[])?;
         }
         self.count(record, place.stage, u64::saturating_add)
     }
@@ -368,6 +394,9 @@ impl<'a, 'env> Writing<'a, 'env> {
                 table.delete(transaction, key)?;
                 Ok(())
             })?;
+        } else {
+            let key = index::unseen_key(record, sequence);
+            self.tables.unseen.delete(self.transaction, &key)?;
         }
         self.count(record, place.stage, u64::saturating_sub)
     }

@@ -277,6 +277,16 @@ impl<'a> Record<'a> {
             .map_err(|_| CORRUPT)
     }
 
+    /// The record of an event that carries nothing.
+    pub(crate) fn unburdened(&self) -> Vec<u8> {
+        let body = self.tags.len() + self.json.len();
+        let mut bytes = Vec::with_capacity(HEADER + body);
+        bytes.extend(&self.bytes[..HEADER]);
+        bytes.extend(&self.bytes[self.bytes.len() - body..]);
+        bytes[STANDING] = BARE;
+        bytes
+    }
+
     /// The record in another stage, or with another deadline.
     pub(crate) fn restaged(&self, stage: Stage, deadline: Option<Timestamp>) -> Vec<u8> {
         let mut bytes = self.bytes.to_vec();

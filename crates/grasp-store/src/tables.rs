@@ -61,6 +61,12 @@ pub(crate) struct Tables {
     pub(crate) archives: Table,
     /// repository → version of the commit that marked it.
     pub(crate) dirty: Table,
+    /// first 8 bytes of the author, sequence → nothing. Every stage but Served.
+    pub(crate) unseen: Table,
+    /// work → see `plans`.
+    pub(crate) plans: Table,
+    /// work, number → events.
+    pub(crate) plan_steps: Table,
 }
 
 impl Tables {
@@ -92,6 +98,9 @@ impl Tables {
             idle,
             archives,
             dirty,
+            unseen,
+            plans,
+            plan_steps,
         ] = lmdb::tables(
             environment,
             [
@@ -121,6 +130,9 @@ impl Tables {
                 "idle",
                 "archives",
                 "dirty",
+                "unseen",
+                "plans",
+                "plan_steps",
             ],
         )?;
         Ok(Self {
@@ -150,6 +162,9 @@ impl Tables {
             idle,
             archives,
             dirty,
+            unseen,
+            plans,
+            plan_steps,
         })
     }
 
@@ -182,6 +197,9 @@ impl Tables {
             ("budgets", &self.budgets),
             ("idle", &self.idle),
             ("archives", &self.archives),
+            ("unseen", &self.unseen),
+            ("plans", &self.plans),
+            ("plan_steps", &self.plan_steps),
         ];
         tables
             .into_iter()

@@ -1,13 +1,14 @@
 //! Brings what an older version wrote up to date, once, before anything else reads it.
 
 use grasp_core::event::kind;
-use grasp_core::lifecycle::{Batch, Change};
+use grasp_core::lifecycle::{Batch, Change, Stage};
 use grasp_core::request::Uses;
 use nostr::event::EventId;
 use nostr::types::Timestamp;
 
 use crate::error::StoreError;
 use crate::idle::idle_key;
+use crate::index::unseen_key;
 use crate::keys::{KeyedHash, read_sequence, sequence_key};
 use crate::lifecycle::Writing;
 use crate::lmdb::{Environment, Transaction};
@@ -24,11 +25,29 @@ pub(crate) fn from_format_1(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let mut transaction = environment.write_txn()?;
+    index_unseen(tables, &mut transaction)?;
     let batch = since(now, &requests(tables, &transaction)?);
     let version = tables.version(&transaction)?;
     let mut buffer = Vec::new();
     Writing::new(tables, hash, &mut transaction, &mut buffer)?.apply(&batch, version)?;
     transaction.commit()?;
+    Ok(())
+}
+
+/// Nor did it have an index of what is not served by its author (DEL-8).
+fn index_unseen(tables: &Tables, transaction: &mut Transaction<'_>) -> Result<(), StoreError> {
+    let mut unseen = Vec::new();
+    for row in tables.events.iter(transaction)? {
+        let (key, bytes) = row?;
+        let sequence = read_sequence(key).ok_or(StoreError::Corrupt("events"))?;
+        let record = Record::parse(bytes)?;
+        if record.stage() != Stage::Served {
+            unseen.push(unseen_key(&record, sequence));
+        }
+    }
+    for key in unseen {
+        tables.unseen.put(transaction, &key, &[])?;
+    }
     Ok(())
 }
 

@@ -113,6 +113,21 @@ pub(crate) fn read(key: &[u8], value: &[u8]) -> Result<UploadRecord, StoreError>
 }
 
 impl View<'_> {
+    /// Whether a proposal has its ref in its submitter's own `/prs/` repository.
+    pub(crate) fn is_placed(&self, event: &VerifiedEvent) -> Result<bool, StoreError> {
+        let Ok(proposal) = Proposal::parse(event.clone()) else {
+            return Ok(false);
+        };
+        for target in proposal.targets() {
+            let own = Coordinate::new(proposal.author(), target.identifier.clone());
+            let key = placement_key(&own, &proposal.id());
+            if self.tables.placements.get(self.reading, &key)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// What all uploads weigh together, in bytes of their packs.
     pub fn uploads_bytes(&self) -> Result<u64, StoreError> {
         let mut bytes = 0_u64;

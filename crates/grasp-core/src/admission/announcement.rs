@@ -5,6 +5,7 @@ use nostr::key::PublicKey;
 use super::outcome::{Arrival, full_for_announcement, repeats};
 use super::{Answer, Decision, PurgatoryLoad, Rejection};
 use crate::announcement::Announcement;
+use crate::deletion::{Cause, Fate, leaves_behind};
 use crate::lifecycle::{Batch, Stage};
 use crate::policy::{Circumstances, Hosting, Origin};
 use crate::retract::abandon_states;
@@ -155,10 +156,11 @@ impl Asking<'_> {
                 !pending
             });
         }
-        abandon_states(&mut after, &self.groups, self.cx);
+        abandon_states(&mut after, &self.groups, Fate::Held, self.cx);
         promote(&mut after, self.facts, self.cx);
         let mut batch: Batch = difference(self.view, &after, None);
         batch.extend(dirtied(self.view, &after, self.cx));
+        batch.extend(leaves_behind(owner, self.view, &after, Cause::Delisted));
         Decision { batch, ..refused }
     }
 

@@ -1,24 +1,22 @@
 //! Deletion requests (§11): of single events and of whole coordinates.
 
-use std::collections::BTreeSet;
-
-use nostr::event::EventId;
-
 use super::idle::settle_in;
 use super::{Answer, Decision, DeletionFacts, DeletionTarget, IdleLoad, Rejection};
+use crate::deletion::{Cause, Fate, take_away};
 use crate::event::{VerifiedEvent, kind};
-use crate::lifecycle::{Batch, Change, Stage, Standing};
+use crate::lifecycle::{Batch, Stage, Standing};
 use crate::policy::Circumstances;
 use crate::request::{Targets, keep};
-use crate::retract::{Retraction, retract};
-use crate::settle::{difference, dirtied, promote};
-use crate::view::{ObjectFacts, RepoView};
+use crate::retract::{Reach, Retraction};
+use crate::view::ObjectFacts;
 
-/// NIP-09 (DEL-1, DEL-2, DEL-3, PUR-10). `idle` is what keys that take part in nothing have stored, if
-/// the author is one of them (EV-8).
+/// NIP-09 (DEL-1, DEL-2, DEL-3, DEL-4, PUR-10). `objects` are what the repositories of the targets hold:
+/// what they lack brings no older state back (DEL-2a). `idle` is what keys that take part in nothing have
+/// stored, if the author is one of them (EV-8).
 pub fn admit_deletion(
     event: &VerifiedEvent,
     facts: &DeletionFacts,
+    objects: &ObjectFacts,
     idle: Option<&IdleLoad>,
     cx: Circumstances<'_>,
 ) -> Decision {
@@ -34,7 +32,7 @@ pub fn admit_deletion(
     let (gates, removals) = if cx.policy.requests.respected {
         (
             named.gates(event),
-            Request(&named).removals(facts, event, cx),
+            Request(&named).removals(facts, event, objects, cx),
         )
     } else {
         (Batch::new(), Batch::new())
@@ -61,6 +59,7 @@ impl Request<'_> {
         &self,
         targets: &DeletionFacts,
         request: &VerifiedEvent,
+        objects: &ObjectFacts,
         cx: Circumstances<'_>,
     ) -> Batch {
         let may_go = |target: &&DeletionTarget| {
@@ -80,66 +79,15 @@ impl Request<'_> {
         let scopes_go = by_address
             .iter()
             .any(|target| target.kind == kind::ANNOUNCEMENT);
-        let doomed: Vec<&DeletionTarget> = by_id.filter(may_go).chain(by_address).collect();
-        let ids: BTreeSet<EventId> = doomed.iter().map(|target| target.event).collect();
-        let how = if scopes_go {
-            Retraction::Scope
-        } else {
-            Retraction::Event
+        let how = Retraction {
+            reach: if scopes_go {
+                Reach::Scope
+            } else {
+                Reach::Event
+            },
+            fate: Fate::Held,
         };
-        let mut batch = Batch::new();
-        for view in &targets.views {
-            batch.extend(retracted(view, &ids, how, cx));
-        }
-        let outside = |target: &&&DeletionTarget| {
-            let event = &target.event;
-            !targets.views.iter().any(|view| view.stage(event).is_some())
-        };
-        batch.extend(
-            doomed
-                .iter()
-                .filter(outside)
-                .map(|target| removal(target, cx)),
-        );
-        without_repeats(batch)
+        let doomed: Vec<DeletionTarget> = by_id.filter(may_go).chain(by_address).cloned().collect();
+        take_away(&doomed, &targets.views, how, Cause::Deleted, objects, cx)
     }
-}
-
-fn retracted(
-    view: &RepoView,
-    doomed: &BTreeSet<EventId>,
-    how: Retraction,
-    cx: Circumstances<'_>,
-) -> Batch {
-    let mut after = view.clone();
-    retract(&mut after, doomed, how, cx);
-    promote(&mut after, &ObjectFacts::none(), cx);
-    let mut batch = difference(view, &after, None);
-    batch.extend(dirtied(view, &after, cx));
-    batch
-}
-
-/// DEL-5: what was seen is held for a while.
-fn removal(target: &DeletionTarget, cx: Circumstances<'_>) -> Change {
-    match target.stage {
-        Stage::Served | Stage::Superseded | Stage::Held => Change::Move {
-            event: target.event,
-            stage: Stage::Held,
-            deadline: Some(cx.after(cx.policy.holding_retention)),
-        },
-        Stage::Waiting | Stage::Parked => Change::Remove {
-            event: target.event,
-        },
-    }
-}
-
-/// A proposal may be in several views, and an event named twice.
-fn without_repeats(batch: Batch) -> Batch {
-    let mut once = Batch::new();
-    for change in batch {
-        if !once.contains(&change) {
-            once.push(change);
-        }
-    }
-    once
 }

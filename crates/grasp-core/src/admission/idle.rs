@@ -78,6 +78,7 @@ mod tests {
     use crate::policy::Policy;
     use crate::related::RelatedFacts;
     use crate::testing::{cx, draft, key, policy};
+    use crate::view::ObjectFacts;
 
     fn old(n: u8, participates: bool) -> IdleEvent {
         IdleEvent {
@@ -178,7 +179,14 @@ mod tests {
                 participates: false,
             };
             let full = load(3, &[oldest]);
-            let batch = admit_deletion(&request, &facts, Some(&full), cx(&policy)).batch;
+            let batch = admit_deletion(
+                &request,
+                &facts,
+                &ObjectFacts::none(),
+                Some(&full),
+                cx(&policy),
+            )
+            .batch;
             let event = request.id();
             let gone = Change::Remove { event: list.id() };
             assert_eq!(

@@ -95,7 +95,11 @@ pub(crate) fn apply(view: &mut RepoView, change: &Change) {
         | Change::GateAddress { .. }
         | Change::GateAuthor { .. }
         | Change::KeepRequest { .. }
-        | Change::UseRequest { .. } => {}
+        | Change::UseRequest { .. }
+        | Change::Unburden { .. }
+        | Change::Plan(_)
+        | Change::Steps { .. }
+        | Change::StepDone { .. } => {}
     }
 }
 

@@ -135,7 +135,7 @@ impl World {
                     Err(error) => Decision::only(Rejection::from(error)),
                 }
             }
-            kind::DELETION => admit_deletion(&event, &self.deletion_facts(&event), None, cx),
+            kind::DELETION => admit_deletion(&event, &self.deletion_facts(&event), facts, None, cx),
             _ => admit_related(&event, known, &self.related(&event), None, cx),
         }
     }
@@ -319,7 +319,7 @@ impl World {
         self.now += secs;
         let leased = self.leased.clone();
         let is_leased = |repo: &RepoAddress| leased.contains(repo);
-        let batch = expire_all(&self.due(), &self.view, &is_leased, self.cx());
+        let batch = expire_all(&self.due(), &self.view, &is_leased, &self.facts, self.cx());
         self.apply(&batch);
         self.batch = batch;
         for upload in self.view.uploads.clone() {

@@ -9,6 +9,7 @@ mod conditions;
 mod git;
 mod labels;
 mod process;
+mod removal;
 mod render;
 mod requests;
 
@@ -59,6 +60,8 @@ pub(crate) struct Metrics {
     pub(crate) fanout_lag: Histogram,
     /// `ngit_repositories_frozen` and `ngit_repositories_degraded`.
     pub(crate) conditions: Conditions,
+    /// `ngit_removed_events_total` and `ngit_removals_capped_total`.
+    pub(crate) removal: removal::Removal,
 }
 
 impl Default for Metrics {
@@ -76,6 +79,7 @@ impl Default for Metrics {
             request_cleanups: RequestCleanups::default(),
             fanout_lag: Histogram::new(LAGS),
             conditions: Conditions::default(),
+            removal: removal::Removal::default(),
         }
     }
 }

@@ -207,6 +207,17 @@ impl Monitoring {
             "Repositories that are still to be brought in line with their events.",
             self.service.store.dirty().list().len(),
         );
+        let removal = &self.metrics().removal;
+        text.counter(
+            "ngit_removed_events_total",
+            "Events that went because the repository or the author they hung on left.",
+            removal.events(),
+        );
+        text.counter(
+            "ngit_removals_capped_total",
+            "Repositories that left without what hung on them, since that was too much to look at.",
+            removal.capped(),
+        );
     }
 
     fn store(&self, text: &mut Text) {

@@ -50,6 +50,9 @@ pub(super) struct Wanted {
     pub(super) announced: bool,
     /// Whose repository may come back, and what was held with it (DEL-6).
     pub(super) returning: Option<PublicKey>,
+    /// Something leaves, and a state that was replaced may take its place (DEL-2a). What is served is looked
+    /// at too: it may be replaced before the commit.
+    pub(super) leaving: bool,
 }
 
 impl Wanted {
@@ -58,6 +61,8 @@ impl Wanted {
         let waits = |stage: Stage| matches!(stage, Stage::Waiting | Stage::Parked);
         let mut announcements = view.announcements.values().flatten();
         let announced = self.announced || announcements.any(|entry| waits(entry.stage));
+        let leaving = self.leaving;
+        let replaced = |stage| leaving && matches!(stage, Stage::Served | Stage::Superseded);
         let returning = self.returning.is_some();
         let returns = |event: EventId, stage: Stage| {
             returning && stage == Stage::Held && !view.gated.contains(&event)
@@ -66,6 +71,7 @@ impl Wanted {
         let states = states.filter(|entry| {
             waits(entry.stage)
                 || (announced && entry.stage == Stage::Served)
+                || replaced(entry.stage)
                 || returns(entry.id(), entry.stage)
         });
         self.objects

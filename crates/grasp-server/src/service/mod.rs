@@ -9,6 +9,7 @@ mod page;
 mod push;
 mod reconcile;
 mod refs;
+mod removal;
 mod returns;
 mod settle;
 mod submit;
@@ -53,6 +54,8 @@ pub struct Service {
     verifier: verifier::Verifier,
     push_limits: Arc<PushLimits>,
     reconciling: Arc<Semaphore>,
+    /// Held by whoever carries out plans: one after the other.
+    planning: Arc<tokio::sync::Mutex<()>>,
     /// When the clock was looked at last (PUR-16).
     last_tick: Arc<Mutex<Tick>>,
 }
@@ -121,6 +124,7 @@ impl Service {
             verifier: verifier::Verifier::start(),
             push_limits: Arc::new(push_limits),
             reconciling: Arc::new(Semaphore::new(RECONCILING)),
+            planning: Arc::default(),
         }
     }
 

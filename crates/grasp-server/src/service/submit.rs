@@ -19,10 +19,11 @@ use grasp_git::Repositories;
 use grasp_relay::{Answered, Intake, Submitter, Turn};
 use grasp_store::{CommitError, History, StoreError, View};
 use nostr::key::PublicKey;
+use tokio::time::Instant;
 use tracing::error;
 
-use super::Service;
 use super::facts::{self, Measured, Wanted};
+use super::{Service, removal};
 use crate::metrics::{Kind, Reason};
 
 /// An event that was verified and read as what its kind says it is.
@@ -75,7 +76,8 @@ impl Arrival {
                 History::WithSuperseded,
             )?]),
             Self::Proposal(proposal) => proposal_views(proposal, view),
-            Self::Deletion(_) | Self::Other(_) => Ok(Vec::new()),
+            Self::Deletion(request) => Ok(view.deletion_facts(request)?.views),
+            Self::Other(_) => Ok(Vec::new()),
         }
     }
 
@@ -101,7 +103,8 @@ impl Arrival {
                 wanted.announced = true;
                 wanted.returning = Some(announcement.owner());
             }
-            Self::Deletion(_) | Self::Other(_) => {}
+            Self::Deletion(_) => wanted.leaving = true,
+            Self::Other(_) => {}
         }
         wanted
     }
@@ -274,7 +277,13 @@ impl Service {
             self.fanout.publish_ephemeral(&event, &json.into());
         }
         let waits = committed.dirtied.clone();
-        let finished = tokio::time::timeout(self.timers.apply, self.finish(committed, None)).await;
+        let planned = removal::is_planned(&committed.batch);
+        let deadline = Instant::now() + self.timers.apply;
+        let finished = tokio::time::timeout_at(deadline, self.finish(committed, None)).await;
+        if planned && finished.is_ok() {
+            // What hangs on it follows; whoever deleted it sees it gone, if it is not too much.
+            let _ = tokio::time::timeout_at(deadline, self.run_plans()).await;
+        }
         if finished.is_err() && !waits.is_empty() && answer.accepted() {
             return Ok((false, "error: stored, being applied".to_owned()));
         }
@@ -328,7 +337,7 @@ impl Service {
     }
 
     async fn measure_for(&self, arrival: &Arrival) -> Result<Measured, CommitError> {
-        if matches!(arrival, Arrival::Deletion(_) | Arrival::Other(_)) {
+        if matches!(arrival, Arrival::Other(_)) {
             return Ok(Measured::default());
         }
         let service = self.clone();
@@ -364,7 +373,10 @@ fn decide(
         return Ok(decision);
     }
     let load = view.purgatory_load(&event.author())?;
-    let views = arrival.views(view)?;
+    let views = match arrival {
+        Arrival::Deletion(_) => Vec::new(),
+        _ => arrival.views(view)?,
+    };
     Ok(match (arrival, views.as_slice()) {
         (Arrival::Announcement(announcement), [repo]) => {
             admission::admit_announcement(announcement, repo, facts, load, cx)
@@ -379,7 +391,7 @@ fn decide(
         (Arrival::Deletion(_), _) => {
             let idle = view.idle_load(event, cx.policy.idle_events)?;
             let targets = view.deletion_facts(event)?;
-            admission::admit_deletion(event, &targets, idle.as_ref(), cx)
+            admission::admit_deletion(event, &targets, facts, idle.as_ref(), cx)
         }
         _ => {
             let related = view.related_facts(event, &References::of(event))?;

@@ -9,17 +9,19 @@ use std::time::Duration;
 
 use grasp_core::clock_step::clock_step;
 use grasp_core::event::kind;
-use grasp_core::lifecycle::{Batch, Change, UploadRecord};
+use grasp_core::lifecycle::{Batch, Change, Stage, UploadRecord};
 use grasp_core::name::{Coordinate, Identifier, RepoAddress};
 use grasp_core::policy::{Circumstances, Origin};
 use grasp_core::proposal::Proposal;
 use grasp_core::purgatory;
 use grasp_core::request::is_request;
+use grasp_core::view::ObjectFacts;
 use grasp_core::{EventId, PublicKey};
 use grasp_store::{CommitError, Due, History, StoreError, View};
 use tracing::{error, warn};
 
 use self::requests::DueRequest;
+use super::facts::{self, Wanted};
 use super::{Service, reconcile};
 
 /// Deadlines looked at in one commit: a sweep after a long pause must not hold the writer.
@@ -104,6 +106,7 @@ impl Service {
         let now = self.clock.now();
         self.metrics.request_cleanups.ran();
         let mut skipped = 0;
+        self.run_plans().await;
         loop {
             let groups = {
                 let snapshot = self.store.snapshot()?;
@@ -137,6 +140,8 @@ impl Service {
 
     /// Expires a group in one commit; whether anything changed. What is in use stays for the next sweep.
     async fn expire(&self, group: Group) -> Result<bool, CommitError> {
+        // The leases of the look do not count: expiry skips what is in use.
+        let objects = self.objects_for(&group).await?;
         let service = self.clone();
         let now = self.clock.now();
         let requests = match &group {
@@ -152,7 +157,7 @@ impl Service {
                     origin: Origin::Client,
                 };
                 let leased = |repository: &RepoAddress| service.git.is_leased(repository);
-                let batch = group.expire(view, &leased, cx)?;
+                let batch = group.expire(view, &leased, &objects, cx)?;
                 let changes = !batch.is_empty();
                 Ok((batch, changes))
             })
@@ -161,6 +166,40 @@ impl Service {
         requests::count(&requests, &committed.batch, &self.metrics.request_cleanups);
         self.finish(committed, None).await;
         Ok(changed)
+    }
+
+    /// What repositories hold of the states that may come back when something served ends (DEL-2a, EV-4).
+    async fn objects_for(&self, group: &Group) -> Result<ObjectFacts, CommitError> {
+        let Group::Repositories {
+            identifier,
+            seeds,
+            returning: true,
+            ..
+        } = group
+        else {
+            return Ok(ObjectFacts::none());
+        };
+        let (service, identifier, seeds) = (self.clone(), identifier.clone(), seeds.clone());
+        self.blocking(move || {
+            let snapshot = service.store.snapshot()?;
+            let view = snapshot
+                .view()
+                .repo_view(&identifier, &seeds, History::WithSuperseded)?;
+            drop(snapshot);
+            let wanted = Wanted {
+                leaving: true,
+                ..Wanted::default()
+            };
+            Ok(match facts::measure(&service.git, &view, wanted) {
+                Ok(measured) => measured.facts,
+                // What cannot be read counts as absent.
+                Err(error) => {
+                    error!(%error, "objects could not be looked at");
+                    ObjectFacts::none()
+                }
+            })
+        })
+        .await
     }
 }
 
@@ -172,6 +211,8 @@ enum Group {
         identifier: Identifier,
         seeds: Vec<PublicKey>,
         events: Vec<EventId>,
+        /// Something that is served ends: what it had replaced may come back (EV-4, DEL-2a).
+        returning: bool,
     },
     /// An upload without an event.
     Upload(UploadRecord),
@@ -195,6 +236,7 @@ impl Group {
         &self,
         view: &View<'_>,
         leased: &dyn Fn(&RepoAddress) -> bool,
+        objects: &ObjectFacts,
         cx: Circumstances<'_>,
     ) -> Result<Batch, StoreError> {
         Ok(match self {
@@ -202,9 +244,10 @@ impl Group {
                 identifier,
                 seeds,
                 events,
+                ..
             } => {
                 let repo = view.repo_view(identifier, seeds, History::WithSuperseded)?;
-                purgatory::expire_all(events, &repo, leased, cx)
+                purgatory::expire_all(events, &repo, leased, objects, cx)
             }
             Self::Upload(upload) => {
                 let repo = reconcile::view_of(view, &upload.repository, History::Current)?;
@@ -218,7 +261,7 @@ impl Group {
 
 /// Sorts due things into groups.
 fn grouped(due: Vec<Due>, view: &View<'_>) -> Result<Vec<Group>, StoreError> {
-    let mut repositories: BTreeMap<Identifier, (Vec<PublicKey>, Vec<EventId>)> = BTreeMap::new();
+    let mut repositories: BTreeMap<Identifier, Ending> = BTreeMap::new();
     let mut groups = Vec::new();
     let mut requests = Vec::new();
     let mut alone = Batch::new();
@@ -229,11 +272,12 @@ fn grouped(due: Vec<Due>, view: &View<'_>) -> Result<Vec<Group>, StoreError> {
             Due::Event { event, kind, .. } if is_request(kind) => {
                 requests.push(DueRequest { event, kind });
             }
-            Due::Event { event, .. } => match seed(&event, view)? {
+            Due::Event { event, stage, .. } => match seed(&event, view)? {
                 Some(seed) => {
-                    let (seeds, events) = repositories.entry(seed.identifier).or_default();
-                    seeds.push(seed.owner);
-                    events.push(event);
+                    let ending = repositories.entry(seed.identifier).or_default();
+                    ending.seeds.push(seed.owner);
+                    ending.events.push(event);
+                    ending.returning |= stage == Stage::Served;
                 }
                 None => alone.push(Change::Remove { event }),
             },
@@ -242,10 +286,11 @@ fn grouped(due: Vec<Due>, view: &View<'_>) -> Result<Vec<Group>, StoreError> {
     groups.extend(
         repositories
             .into_iter()
-            .map(|(identifier, (seeds, events))| Group::Repositories {
+            .map(|(identifier, ending)| Group::Repositories {
                 identifier,
-                seeds,
-                events,
+                seeds: ending.seeds,
+                events: ending.events,
+                returning: ending.returning,
             }),
     );
     let steps = requests.chunks(requests::STEP);
@@ -254,6 +299,14 @@ fn grouped(due: Vec<Due>, view: &View<'_>) -> Result<Vec<Group>, StoreError> {
         groups.push(Group::Alone(alone));
     }
     Ok(groups)
+}
+
+/// What ends in one identifier.
+#[derive(Default)]
+struct Ending {
+    seeds: Vec<PublicKey>,
+    events: Vec<EventId>,
+    returning: bool,
 }
 
 /// The repository around a due event; `None` for what is no part of one and just goes (EV-4).

@@ -12,6 +12,7 @@ mod lives;
 mod naive;
 mod proposals;
 mod purgatory;
+mod removal;
 mod repositories;
 mod requests;
 mod states;

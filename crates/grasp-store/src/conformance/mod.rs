@@ -13,6 +13,7 @@ pub mod gathering;
 pub mod idle;
 pub mod lifecycle;
 pub mod queries;
+pub mod removal;
 pub mod requests;
 
 use grasp_core::lifecycle::Batch;
@@ -61,6 +62,14 @@ macro_rules! conformance_suite {
                 known_names_the_newest_served_version,
                 deletion_facts_hold_targets_and_versions,
                 related_facts_hold_the_served_around_an_event;
+            removal:
+                a_plan_lasts_until_its_last_step_is_done,
+                a_plan_that_comes_twice_is_one_with_its_steps,
+                the_graph_shows_served_events_and_waiting_proposals,
+                the_graph_knows_placed_proposals,
+                everything_of_an_author_is_found_in_every_stage,
+                others_who_name_a_repository_are_noticed,
+                what_carries_nothing_any_more_counts_against_no_root;
             idle:
                 idle_events_leave_unused_first_and_in_their_order,
                 participants_events_are_not_idle,

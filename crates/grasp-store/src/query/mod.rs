@@ -190,7 +190,7 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    fn newest_sequence(&self) -> Result<Sequence, StoreError> {
+    pub(crate) fn newest_sequence(&self) -> Result<Sequence, StoreError> {
         let last = self.tables.events.last(self.reading)?;
         Ok(last
             .and_then(|(key, _)| crate::keys::read_sequence(key))

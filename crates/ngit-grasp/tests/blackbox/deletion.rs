@@ -121,6 +121,52 @@ async fn deleting_a_served_announcement_by_its_address_takes_state_and_repositor
     assert_eq!(other.remote_branches_and_tags().await.len(), 1);
 }
 
+/// DEL-4: issue, patch, pull request and comments go with the repository; what another one supports stays.
+#[tokio::test]
+async fn deleting_a_repository_takes_its_conversation_and_nobody_elses() {
+    let mut server = Server::spawn().await;
+    let alice = Maintainer::serving("project", &server).await;
+    let other = Maintainer::serving("other", &server).await;
+    let carol = Person::named("carol");
+    let tip = alice.work.rev("HEAD").await;
+    let issue = carol.issue(&alice.coordinate()).sign();
+    let patch = carol.draft(1617).tag(["a", &alice.coordinate()]).sign();
+    let proposal = carol.pull_request(&alice.coordinate(), &tip).sign();
+    let comments = [&issue, &patch, &proposal].map(|event| carol.comment(event).sign());
+    let answer = carol.comment(&comments[0]).sign();
+    let shared = carol
+        .issue(&alice.coordinate())
+        .tag(["a", &other.coordinate()])
+        .sign();
+    let about_shared = carol.comment(&shared).sign();
+    let gone: Vec<_> = [issue, patch, proposal]
+        .into_iter()
+        .chain(comments)
+        .chain([answer])
+        .collect();
+    let kept = [shared, about_shared];
+    for event in gone.iter().chain(&kept) {
+        server.publish(event).await.accepted();
+        assert!(server.serves(event).await);
+    }
+    let deletion = alice.person.draft(5).tag(["a", &alice.coordinate()]).sign();
+    alice.publish(&deletion).await.accepted();
+    for restarted in [false, true] {
+        if restarted {
+            server.restart().await;
+        }
+        for event in &gone {
+            assert!(!server.serves(event).await, "kind {}", event.kind);
+        }
+        for event in &kept {
+            assert!(server.serves(event).await, "kind {}", event.kind);
+        }
+    }
+    let late = carol.comment(&gone[0]).sign();
+    server.publish(&late).await.refused();
+    assert_eq!(other.remote_branches_and_tags().await.len(), 1);
+}
+
 /// EV-4, cases 53
 #[tokio::test]
 async fn an_expired_event_is_refused_and_a_stored_one_vanishes_at_its_time() {

@@ -1,0 +1,136 @@
+//! How scopes and authors leave (§11).
+//!
+//! What leaves may have thousands of events hanging on it, far more than one commit should carry. So the
+//! deciding commit takes away what it was asked for, an announcement with its states, and leaves a [`Plan`]
+//! behind. A look at a snapshot then works out which events only this scope supported ([`cascade`]), and
+//! they go in steps. *Invariants:* a plan is a row of the commit that made it necessary, so a crash loses
+//! none; every step looks again at its members in the commit that takes them ([`step`]), so nothing goes
+//! that found other support meanwhile.
+
+mod cascade;
+mod graph;
+mod leave;
+mod step;
+
+use std::collections::BTreeSet;
+
+use nostr::key::PublicKey;
+use nostr::types::Timestamp;
+
+use crate::event::VerifiedEvent;
+use crate::name::Coordinate;
+use crate::related::References;
+
+pub use cascade::{Cap, Cascade, Limits, cascade};
+pub use graph::{Graph, Name, Node};
+pub(crate) use leave::{leaves_behind, take_away};
+pub use leave::{remove_author_step, remove_dependents, remove_scope};
+pub use step::{Outcome, Step, step};
+
+/// A step removes at most so many events (DEL-4).
+pub const STEP_MAX: usize = 1000;
+/// Of what left, and of what that referred to, so many names are followed.
+const LOST_MAX: usize = 2048;
+
+/// Why something leaves: decides what becomes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// Its owner deleted the announcement by address (DEL-4).
+    Deleted,
+    /// Its owner announced that the repository lives elsewhere (ANN-5).
+    Delisted,
+    /// Its owner asked to vanish (DEL-8).
+    Vanished,
+    /// The operator took it off the service (DEL-7).
+    Curated,
+    /// It was made by a test, long ago (DEL-11).
+    Audit,
+}
+
+/// What becomes of events that leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// Unseen, and recoverable for a while (DEL-5). What was never seen goes for good.
+    Held,
+    /// Gone for good.
+    Gone,
+}
+
+impl Cause {
+    /// Every one of them.
+    pub const ALL: [Self; 5] = [
+        Self::Deleted,
+        Self::Delisted,
+        Self::Vanished,
+        Self::Curated,
+        Self::Audit,
+    ];
+
+    /// What becomes of the owner's own events, and of those of others that hung on them.
+    pub fn fate(self, own: bool) -> Fate {
+        if self == Self::Audit || (own && self == Self::Vanished) {
+            Fate::Gone
+        } else {
+            Fate::Held
+        }
+    }
+}
+
+/// Work that is done in steps. Two plans of the same work are one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Work {
+    /// Takes away what only a scope that left supported (DEL-4).
+    Cascade {
+        /// The scope.
+        scope: Coordinate,
+        /// Why it left.
+        cause: Cause,
+    },
+    /// Takes away everything of an author made up to a time (DEL-8).
+    Vanish {
+        /// Whose.
+        author: PublicKey,
+        /// The time of the request.
+        until: Timestamp,
+    },
+}
+
+/// What a commit leaves to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// What.
+    pub work: Work,
+    /// Where a cascade begins.
+    pub lost: Lost,
+}
+
+/// What left with a scope: where the walk through what hung on it begins.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Lost {
+    /// What others may refer to it by.
+    pub names: BTreeSet<Name>,
+    /// What it referred to itself, and perhaps carried.
+    pub mentioned: BTreeSet<Name>,
+}
+
+impl Lost {
+    /// Notes an event that left. Beyond the bound nothing is noted.
+    pub fn note(&mut self, event: &VerifiedEvent) {
+        let mentioned = References::of(event).names();
+        for (names, set) in [
+            (graph::names_of(event), &mut self.names),
+            (mentioned, &mut self.mentioned),
+        ] {
+            set.extend(names);
+            while set.len() > LOST_MAX {
+                set.pop_last();
+            }
+        }
+    }
+
+    /// Adds what else left.
+    pub fn merge(&mut self, other: Self) {
+        self.names.extend(other.names);
+        self.mentioned.extend(other.mentioned);
+    }
+}
