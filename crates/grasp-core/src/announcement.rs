@@ -374,6 +374,23 @@ mod tests {
         assert!(is_author_active(tags));
     }
 
+    /// ANN-3: more authority is another active key, or another lead among the same keys.
+    #[test]
+    fn who_is_added_or_leads_widens_and_who_goes_does_not() {
+        let with = |tags: &[RawTag]| announcement(key(AUTHOR), NOW, tags.to_vec());
+        let me_and = |letter, n| [role("m", key(AUTHOR), &[]), role(letter, key(n), &[])];
+        let (both, led) = (with(&me_and("m", 2)), with(&me_and("M", 2)));
+        let led_by_another = with(&[&me_and("M", 3)[..], &me_and("m", 2)].concat());
+        let led_and_three = with(&[&me_and("M", 2)[..], &me_and("m", 3)].concat());
+        let alone = with(&[]);
+        assert!(both.widens(&alone) && led.widens(&alone));
+        assert!(!alone.widens(&both), "whoever goes takes no leave");
+        assert!(!both.widens(&both) && !led.widens(&led));
+        assert!(led.widens(&both), "another leads");
+        assert!(led_by_another.widens(&led_and_three), "another leads");
+        assert!(both.widens(&led), "the author leads again");
+    }
+
     /// MNT-10
     #[test]
     fn long_lists_are_read_up_to_their_bound() {

@@ -260,6 +260,21 @@ mod tests {
         assert_eq!((kind::DELETION, kind::VANISH), (5, 62));
     }
 
+    /// KIND-4
+    #[test]
+    fn of_several_d_tags_the_first_counts() {
+        let named = |tags: &[&str]| {
+            let draft = crate::testing::draft(kind::ISSUE, crate::testing::key(1));
+            let draft = tags
+                .iter()
+                .fold(draft, |draft, name| draft.tag(["d", name]));
+            draft.event().identifier().map(|name| name.to_string())
+        };
+        assert_eq!(named(&["one", "two"]).as_deref(), Some("one"));
+        assert_eq!(named(&["..", "two"]), None);
+        assert_eq!(named(&[]), None);
+    }
+
     /// KIND-5
     #[test]
     fn of_two_versions_in_one_second_the_lower_id_wins() {

@@ -31,13 +31,6 @@ pub enum Stage {
     Held,
 }
 
-impl Stage {
-    /// Whether git must keep the objects that an event of this stage names (DEL-12).
-    pub fn keeps_objects(self) -> bool {
-        self != Self::Held
-    }
-}
-
 /// How a served event came to be accepted: decides what it may carry in turn (REL-5, REL-6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {

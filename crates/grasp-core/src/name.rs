@@ -226,6 +226,16 @@ mod tests {
         }
     }
 
+    /// NAME-3: the longest has a directory of 255 bytes.
+    #[test]
+    fn an_identifier_is_as_long_as_its_directory_may_be() {
+        let longest: Identifier = "x".repeat(251).parse().expect("valid");
+        assert_eq!(longest.directory(), format!("{}.git", "x".repeat(251)));
+        assert_eq!(longest.directory().len(), 255);
+        let longer = "x".repeat(252).parse::<Identifier>();
+        assert_eq!(longer, Err(IdentifierError::TooLong));
+    }
+
     #[test]
     fn a_url_segment_is_decoded_once() {
         let name: Identifier = "my 🚀 repo".parse().expect("valid");
@@ -286,5 +296,20 @@ mod tests {
             Coordinate::from_address(&text.replace("30617", "30618")),
             None
         );
+    }
+
+    /// REL-3: one address has one spelling.
+    #[test]
+    fn an_address_is_lower_case_hex_of_a_whole_key() {
+        let address = |owner: &str| Coordinate::from_address(&format!("30617:{owner}:x"));
+        assert!(address(&"a".repeat(64)).is_some());
+        for owner in [
+            "A".repeat(64),
+            "a".repeat(63),
+            "a".repeat(65),
+            "g".repeat(64),
+        ] {
+            assert_eq!(address(&owner), None, "{owner}");
+        }
     }
 }

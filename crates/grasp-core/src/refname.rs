@@ -141,6 +141,15 @@ impl fmt::Display for RefName {
 mod tests {
     use super::*;
 
+    /// Maps by name are searched by text.
+    #[test]
+    fn a_name_is_found_by_its_text() {
+        let name: RefName = "refs/heads/main".parse().expect("valid");
+        let names = std::collections::BTreeSet::from([name.clone()]);
+        assert_eq!(names.get("refs/heads/main"), Some(&name));
+        assert_eq!(names.get("refs/heads/mai"), None);
+    }
+
     #[test]
     fn git_s_rules_hold() {
         for good in [

@@ -229,7 +229,15 @@ mod tests {
 
     #[test]
     fn malformed_names_are_refused() {
-        for bad in ["", "a/b", "user@host", "host:port", "a b"] {
+        for bad in [
+            "",
+            "a/b",
+            "user@host",
+            "host:port",
+            "a b",
+            "host?x",
+            "host#x",
+        ] {
             assert!(ServiceAddress::parse(bad, "/").is_err(), "{bad}");
         }
         for bad in ["grasp", "/grasp/", "/a//b", "/a/../b", "/a?b"] {

@@ -310,6 +310,27 @@ fn deleting_a_waiting_withdrawal_gives_nothing_back() {
     assert_ne!(world.winner_id(alice()), Some(bobs.id()));
 }
 
+/// ANN-3b, PUR-6: what a parked withdrawal held back is gone with the served version; from then on it ends.
+#[test]
+fn a_parked_withdrawal_ends_a_day_after_no_older_version_is_served() {
+    let Project {
+        mut world,
+        announced,
+        ..
+    } = project();
+    let withdrawal = announcement(alice())
+        .roles(Some(key(3)), &[])
+        .at(NOW - 20)
+        .event();
+    assert_eq!(world.submit(&withdrawal), Answer::Purgatory);
+    world.wait(1800);
+    assert_eq!(world.stage(&withdrawal.id()), Some(Stage::Parked));
+    assert_eq!(world.deadline(&withdrawal.id()), None);
+    world.submit(&of_events(alice(), &[&announced]));
+    assert_eq!(world.stage(&withdrawal.id()), Some(Stage::Parked));
+    assert_eq!(world.deadline(&withdrawal.id()), Some(NOW + 1800 + 86_400));
+}
+
 /// DEL-3: without a version before it the repository goes, what depends on it stays.
 #[test]
 fn deleting_the_only_announcement_takes_the_repository_and_leaves_the_state() {

@@ -72,6 +72,8 @@ fn a_state_prolongs_the_wait_of_the_announcements_it_concerns() {
         Some(NOW + 1000 + MINUTES_30)
     );
     assert_eq!(world.deadline(&stranger.id()), Some(NOW + MINUTES_30));
+    let moves = |change: &Change| matches!(change, Change::Move { .. });
+    assert!(!world.batch.iter().any(moves), "nothing arrives anew");
     assert_eq!(world.hunts(), Some((NOW + 1000 + 180) * 1000));
 }
 

@@ -185,6 +185,23 @@ mod tests {
     use crate::state::StateEvent;
     use crate::testing::{draft, key, state};
 
+    /// §5: the boolean says whether the event is or was taken, or that nothing is missing.
+    #[test]
+    fn only_a_rejection_is_not_accepted() {
+        for taken in [
+            Answer::Stored,
+            Answer::Ephemeral,
+            Answer::Purgatory,
+            Answer::DuplicateWaiting,
+            Answer::Duplicate,
+            Answer::DuplicateRequest,
+            Answer::Superseded,
+        ] {
+            assert!(taken.accepted(), "{taken}");
+        }
+        assert!(!Answer::from(Rejection::Expired).accepted());
+    }
+
     /// §5: each row of the table that a decision can give.
     #[test]
     fn every_answer_has_the_words_that_other_software_parses() {

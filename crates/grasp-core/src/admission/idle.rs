@@ -116,6 +116,13 @@ mod tests {
         (list.id(), batch)
     }
 
+    /// EV-2, EV-8
+    #[test]
+    fn lists_and_requests_come_from_anybody_and_nothing_else_does() {
+        let open = (0..=u16::MAX).filter(|kind| is_open_to_all(*kind));
+        assert_eq!(open.collect::<Vec<_>>(), [5, 62, 10317]);
+    }
+
     /// EV-8
     #[test]
     fn at_the_bound_the_oldest_goes_with_the_commit_that_stores_the_newcomer() {

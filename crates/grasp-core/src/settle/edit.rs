@@ -160,3 +160,32 @@ fn place(view: &mut RepoView, event: &EventId, stage: Option<Stage>, deadline: O
         entry.deadline = deadline;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::key;
+    use crate::testing::project::state;
+
+    /// KIND-5: whatever came first.
+    #[test]
+    fn versions_stand_newest_first_and_once() {
+        let entry = |at| Entry {
+            item: state(key(1), at, &[]),
+            stage: Stage::Waiting,
+            deadline: None,
+        };
+        let mut versions = BTreeMap::new();
+        for at in [20, 30, 10, 25, 30] {
+            versions.put(key(1), entry(at));
+        }
+        let times = |versions: &[Entry<_>]| -> Vec<u64> {
+            let times = versions.iter().map(|entry| entry.version().created_at);
+            times.map(|at| at.as_secs()).collect()
+        };
+        assert_eq!(times(&versions[&key(1)]), [30, 25, 20, 10]);
+        versions.drop_event(&entry(25).id());
+        assert_eq!(times(&versions[&key(1)]), [30, 20, 10]);
+        assert!(versions.entry_mut(&entry(25).id()).is_none());
+    }
+}

@@ -320,18 +320,23 @@ fn a_mismatch_names_the_ref_and_both_objects() {
 /// PUSH-10: long lists stay short.
 #[test]
 fn a_state_of_many_refs_makes_no_endless_message() {
-    let names: Vec<String> = (0..500).map(|n| format!("refs/heads/b{n}")).collect();
-    let one = hex(1);
-    let declared: Vec<_> = names
-        .iter()
-        .map(|name| (name.as_str(), one.as_str()))
-        .collect();
-    let view = project().stated(state(key(1), 10, &declared), Waiting);
-    let commands = [set(MAIN, 1)];
-    let said = said(&push(&view, &[], &commands), &commands);
+    let said_of = |refs: usize| {
+        let names: Vec<String> = (0..refs).map(|n| format!("refs/heads/b{n}")).collect();
+        let one = hex(1);
+        let declared: Vec<_> = names
+            .iter()
+            .map(|name| (name.as_str(), one.as_str()))
+            .collect();
+        let view = project().stated(state(key(1), 10, &declared), Waiting);
+        let commands = [set(MAIN, 1)];
+        said(&push(&view, &[], &commands), &commands)
+    };
+    let said = said_of(500);
     assert!(said.len() < 4096, "{} bytes", said.len());
     assert!(said.contains("and 493 more"), "{said}");
     assert!(!said.contains("git push origin"));
+    assert!(said_of(30).contains("git push origin"));
+    assert!(!said_of(31).contains("git push origin"));
 }
 
 /// PUSH-10: what is offered for copying is inert.
@@ -456,8 +461,13 @@ fn other_spaces_illegal_names_and_repeats_are_refused_by_name() {
         assert_eq!(accepted(&plan), [true, false], "{name}");
         assert!(!reason(&plan, 1).contains('\n'));
     }
-    let plan = push(&view, &[], &[set(MAIN, 1), set(MAIN, 1)]);
+    let twice = [set(MAIN, 1), set(MAIN, 1)];
+    let plan = push(&view, &[], &twice);
     assert_eq!(accepted(&plan), [false, false]);
+    assert!(said(&plan, &twice).contains("publish a state"));
+    let elsewhere = [set("refs/notes/commits", 1)];
+    let plan = push(&view, &[], &elsewhere);
+    assert!(!said(&plan, &elsewhere).contains("publish a state"));
 }
 
 /// §16
