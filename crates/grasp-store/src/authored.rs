@@ -18,8 +18,9 @@ use crate::view::{View, parse_address};
 const NAMING_MAX: usize = 1000;
 
 impl View<'_> {
-    /// All events of `author` made up to `until`; versions of one thing stand together. Scans what the
-    /// author has: call it off the async workers.
+    /// All events of `author` made up to `until`; versions of one thing stand together. The request to
+    /// vanish of that very time is not among them: it is what the others go by. Scans what the author has:
+    /// call it off the async workers.
     pub fn authored(
         &self,
         author: &PublicKey,
@@ -27,7 +28,8 @@ impl View<'_> {
     ) -> Result<Vec<EventId>, StoreError> {
         let mut found: Vec<(Option<String>, EventId)> = Vec::new();
         self.each_authored(author, &mut |record| {
-            if record.created_at() <= until.as_secs() {
+            let asks = record.kind() == kind::VANISH && record.created_at() == until.as_secs();
+            if record.created_at() <= until.as_secs() && !asks {
                 found.push((thing(&record), record.event_id()));
             }
             true

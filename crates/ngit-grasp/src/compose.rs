@@ -227,7 +227,7 @@ fn address_limits(config: &Config) -> AddressLimits {
 fn info(config: &Config, owner: PublicKey) -> Info {
     let mut supported_nips = vec![1, 11, 34, 40, 42, 45, 70, 77];
     if !config.storage.deletion_request_disrespector {
-        supported_nips.push(9);
+        supported_nips.extend([9, 62]);
     }
     if config.public.base_path().is_empty() {
         supported_nips.push(5);

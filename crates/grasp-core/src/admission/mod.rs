@@ -17,6 +17,7 @@ mod protection;
 mod related;
 mod screen;
 mod state;
+mod vanish;
 
 use std::collections::BTreeMap;
 
@@ -38,6 +39,7 @@ pub use protection::protection;
 pub use related::admit_related;
 pub use screen::screen;
 pub use state::admit_state;
+pub use vanish::{VanishFacts, admit_vanish};
 
 /// The answer to the sender, and the rows that follow.
 #[derive(Debug, Clone)]

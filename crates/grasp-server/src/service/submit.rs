@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use grasp_core::Event;
-use grasp_core::admission::{self, Answer, Decision, Rejection};
+use grasp_core::admission::{self, Answer, Decision, Rejection, VanishFacts};
 use grasp_core::announcement::Announcement;
 use grasp_core::event::{VerifiedEvent, kind};
 use grasp_core::failpoint;
@@ -33,6 +33,7 @@ enum Arrival {
     State(StateEvent),
     Proposal(Proposal),
     Deletion(VerifiedEvent),
+    Vanish(VerifiedEvent),
     Other(VerifiedEvent),
 }
 
@@ -45,6 +46,7 @@ impl Arrival {
                 Self::Proposal(Proposal::parse(event)?)
             }
             kind::DELETION => Self::Deletion(event),
+            kind::VANISH => Self::Vanish(event),
             _ => Self::Other(event),
         })
     }
@@ -54,7 +56,7 @@ impl Arrival {
             Self::Announcement(announcement) => announcement.event(),
             Self::State(state) => state.event(),
             Self::Proposal(proposal) => proposal.event(),
-            Self::Deletion(event) | Self::Other(event) => event,
+            Self::Deletion(event) | Self::Vanish(event) | Self::Other(event) => event,
         }
     }
 
@@ -77,7 +79,7 @@ impl Arrival {
             )?]),
             Self::Proposal(proposal) => proposal_views(proposal, view),
             Self::Deletion(request) => Ok(view.deletion_facts(request)?.views),
-            Self::Other(_) => Ok(Vec::new()),
+            Self::Vanish(_) | Self::Other(_) => Ok(Vec::new()),
         }
     }
 
@@ -104,7 +106,7 @@ impl Arrival {
                 wanted.returning = Some(announcement.owner());
             }
             Self::Deletion(_) => wanted.leaving = true,
-            Self::Other(_) => {}
+            Self::Vanish(_) | Self::Other(_) => {}
         }
         wanted
     }
@@ -392,6 +394,15 @@ fn decide(
             let idle = view.idle_load(event, cx.policy.idle_events)?;
             let targets = view.deletion_facts(event)?;
             admission::admit_deletion(event, &targets, facts, idle.as_ref(), cx)
+        }
+        (Arrival::Vanish(_), _) => {
+            let (author, until) = (event.author(), event.created_at());
+            let facts = VanishFacts {
+                found: view.has_authored(&author, until, &event.id())?,
+                unused_requests: view.unused_requests(&author)?,
+            };
+            let idle = view.idle_load(event, cx.policy.idle_events)?;
+            admission::admit_vanish(event, facts, idle.as_ref(), cx)
         }
         _ => {
             let related = view.related_facts(event, &References::of(event))?;

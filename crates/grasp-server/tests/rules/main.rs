@@ -16,4 +16,5 @@ mod removal;
 mod repositories;
 mod requests;
 mod states;
+mod vanish;
 mod world;

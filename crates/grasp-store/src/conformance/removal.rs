@@ -211,6 +211,18 @@ pub async fn everything_of_an_author_is_found_in_every_stage(store: &Store) {
     batch.push(insert(&late, Stage::Served));
     batch.push(insert(&event(key(2), 1621, 1, &[]), Stage::Waiting));
     commit(store, batch).await.expect("commits");
+    // An older request goes with what it asked for, the one that asks stays.
+    let requests = [4, 5].map(|time| event(key(1), 62, time, &[]));
+    let asking = requests
+        .iter()
+        .map(|it| insert(it, Stage::Served))
+        .collect();
+    commit(store, asking).await.expect("commits");
+    let found = look(store).view().authored(&key(1), at(5)).expect("reads");
+    let [older, asking] = requests.each_ref().map(|it| found.contains(&it.id()));
+    assert!(older && !asking);
+    let gone = requests.iter().map(|it| Change::Remove { event: it.id() });
+    commit(store, gone.collect()).await.expect("commits");
     let authored = || {
         let snapshot = look(store);
         snapshot.view().authored(&key(1), at(5)).expect("reads")

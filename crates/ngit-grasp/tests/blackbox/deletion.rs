@@ -192,3 +192,43 @@ async fn an_expired_event_is_refused_and_a_stored_one_vanishes_at_its_time() {
     grasp_testkit::eventually("it vanishes", async || !server.serves(&soon).await).await;
     assert!(server.serves(&tomorrow).await);
 }
+
+/// DEL-8, case 55
+#[tokio::test]
+async fn an_author_vanishes_and_nothing_of_theirs_comes_back() {
+    let mut server = Server::spawn().await;
+    let alice = Maintainer::serving("project", &server).await;
+    let list = alice.person.draft(10317).sign();
+    server.publish(&list).await.accepted();
+    let everything = json!({"authors": [alice.person.hex()]});
+    let past = server.query(everything.clone()).await;
+    assert_eq!(past.len(), 3);
+    let elsewhere = alice
+        .person
+        .draft(62)
+        .tag(["relay", "wss://elsewhere.example"])
+        .sign();
+    server.publish(&elsewhere).await.accepted();
+    assert_eq!(server.query(everything.clone()).await.len(), 4);
+    assert_eq!(alice.remote_branches_and_tags().await.len(), 1);
+
+    let url = server.endpoint().ws.clone();
+    let request = alice.person.draft(62).tag(["relay", &url]).sign();
+    server.publish(&request).await.accepted();
+    let bare = server.repository(&alice.person.npub(), "project");
+    grasp_testkit::eventually("only the request is left", async || {
+        let left = server.query(everything.clone()).await;
+        left.len() == 1 && left[0].id == request.id && !bare.exists()
+    })
+    .await;
+    for _ in 0..2 {
+        for event in &past {
+            assert_eq!(
+                server.publish(event).await.refused(),
+                "invalid: this pubkey has requested to vanish"
+            );
+        }
+        server.restart().await;
+    }
+    assert!(server.serves(&request).await);
+}

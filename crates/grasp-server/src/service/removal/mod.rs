@@ -7,7 +7,9 @@
 mod data;
 mod steps;
 
-use grasp_core::deletion::{self, Cause};
+use std::collections::BTreeSet;
+
+use grasp_core::deletion::{self, Cause, Work};
 use grasp_core::lifecycle::Change;
 use grasp_core::name::Coordinate;
 use grasp_store::{CommitError, History};
@@ -67,23 +69,33 @@ impl Service {
         }
     }
 
+    /// A plan may leave others: of whom vanishes each repository leaves one for what hung on it. Each is
+    /// tried once, what fails is left to the sweep.
     async fn finish_plans(&self) {
-        let plans = self
-            .store
-            .snapshot()
-            .and_then(|snapshot| snapshot.view().plans(PLANS));
-        let plans = match plans {
-            Ok(plans) => plans,
-            Err(failure) => {
-                let error = &failure as &dyn std::error::Error;
-                error!(error, "what is planned could not be read");
+        let mut tried = BTreeSet::new();
+        loop {
+            let plans = self
+                .store
+                .snapshot()
+                .and_then(|snapshot| snapshot.view().plans(PLANS));
+            let plans = match plans {
+                Ok(plans) => plans,
+                Err(failure) => {
+                    let error = &failure as &dyn std::error::Error;
+                    error!(error, "what is planned could not be read");
+                    return;
+                }
+            };
+            let works = plans.into_iter().map(|stored| stored.plan.work);
+            let untried: Vec<Work> = works.filter(|work| tried.insert(work.clone())).collect();
+            if untried.is_empty() {
                 return;
             }
-        };
-        for stored in plans {
-            if let Err(failure) = self.finish_plan(&stored.plan.work).await {
-                let error = &failure as &dyn std::error::Error;
-                error!(error, "a plan met a fault; the sweep tries it again");
+            for work in untried {
+                if let Err(failure) = self.finish_plan(&work).await {
+                    let error = &failure as &dyn std::error::Error;
+                    error!(error, "a plan met a fault; the sweep tries it again");
+                }
             }
         }
     }

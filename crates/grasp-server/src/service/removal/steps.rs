@@ -169,7 +169,10 @@ impl Service {
                 batch.extend(further_step(work, horizon, outcome.follows));
                 batch
             }
-            Work::Vanish { .. } => deletion::remove_author_step(&view.removal_facts(&members)?, cx),
+            Work::Vanish { .. } => {
+                let batch = deletion::remove_author_step(&view.removal_facts(&members)?, cx);
+                kept_for_others(batch, view)?
+            }
         };
         let work = work.clone();
         batch.push(Change::StepDone { work, step: number });
@@ -182,6 +185,24 @@ struct Found {
     horizon: u64,
     goes: Vec<EventId>,
     unburdened: Vec<EventId>,
+}
+
+/// DEL-8: git data of one who vanished is kept for a while if somebody else may miss it.
+fn kept_for_others(mut batch: Batch, view: &View<'_>) -> Result<Batch, StoreError> {
+    let mut unwanted = BTreeSet::new();
+    for change in &batch {
+        if let Change::Archive { repository, .. } = change
+            && !view.is_named_by_others(&repository.coordinate().address())?
+        {
+            unwanted.insert(repository.clone());
+        }
+    }
+    let wanted = |change: &Change| match change {
+        Change::Archive { repository, .. } => !unwanted.contains(repository),
+        _ => true,
+    };
+    batch.retain(wanted);
+    Ok(batch)
 }
 
 /// What came to hang on members meanwhile goes after them.

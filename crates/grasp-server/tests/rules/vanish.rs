@@ -1,0 +1,208 @@
+//! DEL-8: who vanishes takes along all they made, and nothing of it returns.
+
+use grasp_core::event::kind;
+use grasp_core::lifecycle::Stage;
+use grasp_testkit::{Draft, Event, Person};
+
+use crate::history::commit;
+use crate::world::{Answer, REPO, World, announcing, main_at};
+
+const DAY: u64 = 86_400;
+const HERE: &str = "wss://grasp.example.com";
+const VANISHED: &str = "invalid: this pubkey has requested to vanish";
+
+fn alice() -> Person {
+    Person::named("alice")
+}
+
+fn vanish<'p>(who: &'p Person, relay: &str) -> Draft<'p> {
+    who.draft(kind::VANISH).tag(["relay", relay])
+}
+
+/// An event that is always taken, another one for each second.
+fn list(author: &Person, second: u64) -> Event {
+    let draft = author.draft(kind::GRASP_LIST);
+    draft.at(1_700_000_000 + second).sign()
+}
+
+impl Answer {
+    #[track_caller]
+    fn is_vanished(&self) {
+        assert_eq!((self.accepted, self.message.as_str()), (false, VANISHED));
+    }
+}
+
+/// Something of Alice's in every stage.
+async fn past(world: &World) -> Vec<Event> {
+    let (announcement, first) = world.serving(&alice()).await;
+    let second = main_at(&alice(), commit(1).await);
+    world.send(&second).await.waits();
+    let refs = [("refs/heads/main", commit(1).await)];
+    world.push(&alice(), &refs).await.accepted();
+    let third = main_at(&alice(), commit(2).await);
+    world.send(&third).await.waits();
+    let issue = alice().issue(&alice().coordinate(REPO)).sign();
+    let deleted = alice().issue(&alice().coordinate(REPO)).sign();
+    let request = alice().deletion(&deleted).sign();
+    for event in [&issue, &deleted, &request, &list(&alice(), 0)] {
+        world.send(event).await.is_stored();
+    }
+    assert_eq!(world.stage(&first), Some(Stage::Superseded));
+    assert_eq!(world.stage(&third), Some(Stage::Waiting));
+    assert_eq!(world.stage(&deleted), Some(Stage::Held));
+    let list = list(&alice(), 0);
+    vec![
+        announcement,
+        first,
+        second,
+        third,
+        issue,
+        deleted,
+        request,
+        list,
+    ]
+}
+
+/// DEL-8, case 55: from every stage, and by no way back.
+#[tokio::test]
+async fn everything_of_an_author_goes_and_cannot_return() {
+    for relay in [HERE, "ALL_RELAYS"] {
+        let mut world = World::new();
+        let past = past(&world).await;
+        let request = vanish(&alice(), relay).sign();
+        world.send(&request).await.is_stored();
+        assert!(world.serves(&request));
+        for event in &past {
+            assert_eq!(world.stage(event), None, "kind {}", event.kind);
+        }
+        assert!(!world.exists(&alice()));
+        assert!(world.archived(&alice()).is_empty(), "nobody else named it");
+        for after in [0, 270 * DAY, 10_000 * DAY] {
+            world.restart_after(after).await;
+            for event in &past {
+                world.send(event).await.is_vanished();
+                world.sync(event).await.is_vanished();
+            }
+        }
+        world.send(&request).await.is_duplicate();
+    }
+}
+
+/// DEL-8, case 55
+#[tokio::test]
+async fn a_request_to_vanish_from_elsewhere_has_no_effect() {
+    let world = World::new();
+    let past = past(&world).await;
+    let before: Vec<_> = past.iter().map(|event| world.stage(event)).collect();
+    for relay in ["wss://other.example", "wss://grasp.example.com.evil", ""] {
+        let request = vanish(&alice(), relay).sign();
+        world.send(&request).await.is_stored();
+        let after: Vec<_> = past.iter().map(|event| world.stage(event)).collect();
+        assert_eq!(after, before, "{relay}");
+    }
+    assert!(world.exists(&alice()));
+    world.send(&list(&alice(), 1)).await.is_stored();
+}
+
+/// DEL-8, DEL-10
+#[tokio::test]
+async fn a_relay_that_respects_no_requests_lets_nobody_vanish() {
+    let world = World::with(|policy| policy.requests.respected = false);
+    let past = past_of_a_list(&world).await;
+    let request = vanish(&alice(), HERE).sign();
+    world.send(&request).await.is_stored();
+    assert!(world.serves(&request) && world.serves(&past));
+    world.send(&list(&alice(), 1)).await.is_stored();
+}
+
+async fn past_of_a_list(world: &World) -> Event {
+    let past = list(&alice(), 0);
+    world.send(&past).await.is_stored();
+    past
+}
+
+/// DEL-8: only the past is gone.
+#[tokio::test]
+async fn what_is_made_later_is_taken() {
+    let world = World::new();
+    world.serving(&alice()).await;
+    let request = vanish(&alice(), HERE).sign();
+    world.send(&request).await.is_stored();
+    let at = request.created_at.as_secs();
+    let again = |second| announcing(&alice()).at(at + second).sign();
+    world.send(&again(0)).await.is_vanished();
+    world.send(&again(1)).await.waits();
+    let state = alice()
+        .state(REPO, [("refs/heads/main", &commit(0).await.oid)])
+        .at(at + 1)
+        .sign();
+    world.send(&state).await.waits();
+    let refs = [("refs/heads/main", commit(0).await)];
+    world.push(&alice(), &refs).await.accepted();
+    assert!(world.serves(&again(1)) && world.serves(&state));
+}
+
+/// DEL-8: NIP-62 knows no way back, and a newer request takes the place of the older.
+#[tokio::test]
+async fn a_vanish_cannot_be_undone() {
+    let world = World::new();
+    let past = past_of_a_list(&world).await;
+    let request = vanish(&alice(), HERE).sign();
+    world.send(&request).await.is_stored();
+    let undoing = alice().deletion(&request).sign();
+    world.send(&undoing).await.is_stored();
+    assert!(world.serves(&request));
+    world.send(&past).await.is_vanished();
+    let newer = vanish(&alice(), HERE).sign();
+    world.send(&newer).await.is_stored();
+    assert_eq!((world.stage(&request), world.stage(&undoing)), (None, None));
+    for event in [&past, &request, &undoing] {
+        world.send(event).await.is_vanished();
+    }
+}
+
+/// DEL-8, DEL-9: out of sight it gates for ever, and its use shows it again.
+#[tokio::test]
+async fn a_vanish_is_shown_by_its_clock_and_gates_without_end() {
+    let world = World::new();
+    let past = past_of_a_list(&world).await;
+    let request = vanish(&alice(), HERE).sign();
+    world.send(&request).await.is_stored();
+    assert_eq!(world.left(&request), Some(270 * DAY));
+    world.pass(270 * DAY).await;
+    assert_eq!(world.stage(&request), Some(Stage::Held));
+    assert_eq!(world.left(&request), None);
+    world.pass(5_000 * DAY).await;
+    assert_eq!(world.stage(&request), Some(Stage::Held));
+    world.sync(&past).await.is_vanished();
+    assert!(world.serves(&request));
+    assert_eq!(world.left(&request), Some(270 * DAY));
+}
+
+/// DEL-8, DEL-5: what others hung on a repository is held, and so is its git data.
+#[tokio::test]
+async fn git_data_that_others_named_is_archived() {
+    let world = World::new();
+    world.serving(&alice()).await;
+    let theirs = Person::named("carol")
+        .issue(&alice().coordinate(REPO))
+        .sign();
+    world.send(&theirs).await.is_stored();
+    let request = vanish(&alice(), HERE).sign();
+    world.send(&request).await.is_stored();
+    assert_eq!(world.stage(&theirs), Some(Stage::Held));
+    assert!(!world.exists(&alice()));
+    assert_eq!(world.archived(&alice()).len(), 1);
+}
+
+/// EV-1, DEL-8: of the relay owner too.
+#[tokio::test]
+async fn the_relay_owner_can_vanish() {
+    let world = World::new();
+    let owner = Person::named("the relay owner");
+    let note = owner.draft(1).at(1_700_000_000).sign();
+    world.send(&note).await.is_stored();
+    world.send(&vanish(&owner, HERE).sign()).await.is_stored();
+    assert_eq!(world.stage(&note), None);
+    world.send(&note).await.is_vanished();
+}
