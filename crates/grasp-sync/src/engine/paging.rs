@@ -2,7 +2,7 @@
 //!
 //! A relay gives at most so many events for a filter and does not say whether there are more. Its own word on that
 //! (NIP-11) is often wrong, so what it has *shown* counts: a page that is clearly shorter than the longest one it
-//! ever gave is the last; after any other we ask again from the oldest event on (SYNC-27; cases, 59).
+//! ever gave is the last; after any other we ask again from the oldest event on (SYNC-27; case 59).
 
 /// After so many pages a history is not believed to be honest.
 pub(super) const PAGES_MAX: u32 = 5_000;
@@ -153,7 +153,7 @@ mod tests {
         (seen, pager.pages)
     }
 
-    /// SYNC-27: cases, 59.
+    /// SYNC-27: case 59.
     #[test]
     fn a_peer_that_gives_twenty_at_a_time_is_read_to_the_end() {
         let times: Vec<u64> = (1..=100).collect();

@@ -170,7 +170,7 @@ fn heal(seed: u64, faults: Duration, with_restarts: bool) {
     }
 }
 
-/// SYNC-4, SYNC-5, SYNC-23, SYNC-26, SYNC-27, SYNC-36, SYNC-40 … SYNC-46 at once; cases, 56 … 60.
+/// SYNC-4, SYNC-5, SYNC-23, SYNC-26, SYNC-27, SYNC-36, SYNC-40 … SYNC-46 at once; cases 56 … 60.
 #[test]
 fn every_wanted_repository_is_confirmed_once_the_network_heals() {
     for seed in seeds(24, 0) {
@@ -258,7 +258,7 @@ fn the_same_seed_gives_the_same_run() {
     assert_ne!(run(1), run(2), "jitter is by the seed");
 }
 
-/// Cases, 57: an event that a peer got while we were away, dated last month, is here within a day.
+/// Case 57: an event that a peer got while we were away, dated last month, is here within a day.
 #[test]
 fn an_old_event_that_came_while_we_were_away_is_found_within_a_day() {
     let peer = Peer::new(PeerInfo::default(), 500);

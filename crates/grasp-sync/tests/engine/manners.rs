@@ -31,7 +31,7 @@ fn health(script: &Script) -> HealthState {
     script.engine.reports().next().expect("one").health
 }
 
-/// SYNC-21: cases, 66.
+/// SYNC-21: case 66.
 #[test]
 fn three_hundred_repositories_fit_ten_subscriptions() {
     let info = PeerInfo {
@@ -182,7 +182,7 @@ fn at_most_eight_relays_are_read_back_at_once_and_the_others_wait_their_turn() {
     assert!((0..12).all(|n| script.books(n) == (1, 0, 0)));
 }
 
-/// SYNC-24: cases, 67.
+/// SYNC-24: case 67.
 #[test]
 fn a_relay_that_never_answers_delays_no_other() {
     let notices = (0..10).map(|n| repository(n, &[n])).collect();
@@ -255,7 +255,7 @@ fn a_question_without_an_answer_fails_its_batch_and_is_asked_again() {
     assert_eq!(script.books(1), (2, 0, 0));
 }
 
-/// SYNC-4: cases, 58.
+/// SYNC-4: case 58.
 #[test]
 fn a_lost_connection_is_no_end_of_a_history() {
     let mut script = asked();

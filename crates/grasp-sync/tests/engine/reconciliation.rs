@@ -120,7 +120,7 @@ fn what_the_peer_names_is_fetched_by_id_before_anything_is_confirmed() {
     assert_eq!(script.engine.reports().next().expect("one").undelivered, 0);
 }
 
-/// SYNC-25: cases, 56. Whatever way it fails, the history is read by REQ, soon, and it is told once.
+/// SYNC-25: case 56. Whatever way it fails, the history is read by REQ, soon, and it is told once.
 #[test]
 fn a_peer_without_negentropy_is_read_page_by_page() {
     type Refuse = fn(&mut Script, ConnectionId, SubscriptionId);
@@ -173,7 +173,7 @@ fn a_peer_without_negentropy_is_read_page_by_page() {
     }
 }
 
-/// SYNC-25: cases, 56. It would break off after every reconnect, so it is read page by page for a week.
+/// SYNC-25: case 56. It would break off after every reconnect, so it is read page by page for a week.
 #[test]
 fn a_peer_that_breaks_off_meanwhile_is_read_page_by_page_from_then_on() {
     let mut script = connected();

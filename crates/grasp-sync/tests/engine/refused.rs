@@ -27,7 +27,7 @@ fn health(script: &Script) -> HealthState {
     script.engine.reports().next().expect("one").health
 }
 
-/// Cases, 60.
+/// Case 60.
 #[test]
 fn one_closed_subscription_leaves_the_others_and_is_opened_again() {
     let mut script = connected();
@@ -132,7 +132,7 @@ fn a_rate_limit_silences_us_and_the_history_goes_on_where_it_was() {
     assert_eq!(again.filters, second.filters);
 }
 
-/// SYNC-42: cases, 65.
+/// SYNC-42: case 65.
 #[test]
 fn a_relay_that_refuses_all_is_asked_once_and_again_a_day_later() {
     let mut script = Script::new(vec![repository(1, &[1]), root(10, 1)]);

@@ -442,7 +442,7 @@ fn cursors_survive_a_restart() {
     assert_eq!(restart(same(), late), (0, Purpose::NewItems));
 }
 
-/// SYNC-9: cases, 64.
+/// SYNC-9: case 64.
 #[test]
 fn our_own_relay_is_never_dialled() {
     let service =
