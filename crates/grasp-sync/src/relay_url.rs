@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use nostr::types::Url;
 
+use crate::outbound::has_escaped_control;
+
 /// The address of a relay in its one spelling: lower-case host, no default port, no last slash. Says where a
 /// relay is, not that we may go there. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,17 +82,6 @@ impl fmt::Display for RelayUrl {
     }
 }
 
-/// Whether some `%XX` stands for a control character.
-fn has_escaped_control(text: &str) -> bool {
-    let is_control = |escape: &str| {
-        escape
-            .get(..2)
-            .and_then(|hex| u8::from_str_radix(hex, 16).ok())
-            .is_some_and(|byte| byte.is_ascii_control())
-    };
-    text.split('%').skip(1).any(is_control)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,7 +109,7 @@ mod tests {
         }
     }
 
-    /// Cases, 70.
+    /// Case 70.
     #[test]
     fn a_text_that_two_parsers_could_read_differently_is_none() {
         for (bad, why) in [
