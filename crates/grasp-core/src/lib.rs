@@ -10,6 +10,7 @@
 pub mod admission;
 pub mod announcement;
 pub mod clock_step;
+pub mod curation;
 pub mod deletion;
 pub mod event;
 pub mod failpoint;
@@ -22,6 +23,7 @@ pub mod policy;
 pub mod proposal;
 pub mod purgatory;
 pub mod push;
+pub mod recovery;
 pub mod refname;
 pub mod refplan;
 pub mod related;

@@ -9,7 +9,7 @@ use nostr::types::Timestamp;
 
 use crate::deletion::{Plan, Work};
 use crate::event::VerifiedEvent;
-use crate::name::{Identifier, RepoAddress};
+use crate::name::{Coordinate, Identifier, RepoAddress};
 use crate::oid::Oid;
 use crate::request::Uses;
 
@@ -61,6 +61,15 @@ pub struct UploadRecord {
     pub bytes: u64,
     /// When ref and record go.
     pub deadline: Timestamp,
+}
+
+/// Which of the operator's lists took a scope off the service (DEL-7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CuratedBy {
+    /// It is named there.
+    Blacklist,
+    /// It is not named there.
+    Whitelist,
 }
 
 /// Git data that was taken out of sight with its scope and can come back with it (DEL-5).
@@ -182,6 +191,19 @@ pub enum Change {
     DropArchive {
         /// Which.
         repository: RepoAddress,
+    },
+    /// Notes that a list of the operator takes the scope away, or with `None` that this is over: what a list
+    /// took it may give back (DEL-7).
+    Curate {
+        /// Which.
+        scope: Coordinate,
+        /// The list.
+        by: Option<CuratedBy>,
+    },
+    /// The lists of this fingerprint have been carried out.
+    ListsApplied {
+        /// A hash of the lists.
+        fingerprint: [u8; 32],
     },
     /// The repository's view changed: reconcile must look at it before it is served again.
     Dirty(RepoAddress),

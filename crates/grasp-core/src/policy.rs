@@ -6,6 +6,7 @@ use nostr::key::PublicKey;
 use nostr::types::Timestamp;
 
 use crate::announcement::Announcement;
+use crate::curation::Curation;
 use crate::maintainers::MaintainerRule;
 use crate::request::RequestPolicy;
 use crate::service::ServiceAddress;
@@ -15,6 +16,8 @@ use crate::service::ServiceAddress;
 pub struct Policy {
     /// What we are called.
     pub service: ServiceAddress,
+    /// The operator's lists (ANN-1).
+    pub curation: Curation,
     /// The relay owner's key: its own events are accepted as they are (EV-2).
     pub relay_owner: PublicKey,
     /// Who joins a maintainer set (MNT-11).

@@ -38,7 +38,7 @@ use routes::Mount;
 use service::PushLimits;
 
 pub use clock::Clock;
-pub use service::Service;
+pub use service::{Ejected, HeldScope, Restored, Service};
 pub use settings::{Build, Exposure, GitLimits, MonitoringSettings, Settings, Timers};
 
 /// Why a server cannot start.

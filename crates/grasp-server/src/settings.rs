@@ -93,6 +93,8 @@ pub struct GitLimits {
 pub struct Timers {
     /// Between two looks for what has expired (PUR-1).
     pub sweep: Duration,
+    /// Between two clean-ups of what was replaced or deleted (DEL-5).
+    pub holding_clean_up: Duration,
     /// How long the answer to an event waits for directories and refs (EV-7).
     pub apply: Duration,
     /// Between two signs of life on the sideband of a push (GIT-7).
@@ -118,6 +120,7 @@ impl Default for Timers {
     fn default() -> Self {
         Self {
             sweep: Duration::from_mins(1),
+            holding_clean_up: Duration::from_hours(24),
             apply: Duration::from_secs(10),
             keepalive: Duration::from_secs(5),
             stop: Duration::from_secs(30),

@@ -11,8 +11,10 @@ use nostr::types::Timestamp;
 
 use crate::error::StoreError;
 use crate::keys::{Key, LongKey, Sequence, read_sequence, sequence_key};
+use crate::lmdb::Table;
 use crate::memory;
 use crate::record::Record;
+use crate::tables::Tables;
 use crate::uploads;
 use crate::view::View;
 
@@ -74,11 +76,31 @@ pub(crate) fn mark_key(at: Timestamp, mark: &[u8]) -> Key {
     Key::new(&[&at.as_secs().to_be_bytes(), &[MARK], mark])
 }
 
+/// What is kept for rollback and recovery has a table of its own: it is cleaned up in its own time, and may be
+/// much. Requests of authors have rules of their own.
+pub(crate) fn table_of<'t>(tables: &'t Tables, record: &Record<'_>, stage: Stage) -> &'t Table {
+    let request = matches!(record.kind(), kind::DELETION | kind::VANISH);
+    if matches!(stage, Stage::Superseded | Stage::Held) && !request {
+        &tables.holding
+    } else {
+        &tables.deadlines
+    }
+}
+
 impl View<'_> {
     /// What is due at `now`, the longest overdue first, at most `max`.
     pub fn due(&self, now: Timestamp, max: usize) -> Result<Vec<Due>, StoreError> {
+        self.due_in(&self.tables.deadlines, now, max)
+    }
+
+    /// As [`Self::due`], of what is kept for rollback and recovery (DEL-5, DEL-12).
+    pub fn due_holding(&self, now: Timestamp, max: usize) -> Result<Vec<Due>, StoreError> {
+        self.due_in(&self.tables.holding, now, max)
+    }
+
+    fn due_in(&self, table: &Table, now: Timestamp, max: usize) -> Result<Vec<Due>, StoreError> {
         let mut due = Vec::new();
-        for row in self.tables.deadlines.iter(self.reading)? {
+        for row in table.iter(self.reading)? {
             let (key, _) = row?;
             let (at, what) = key.split_first_chunk::<8>().ok_or(CORRUPT)?;
             if u64::from_be_bytes(*at) > now.as_secs() || due.len() == max {

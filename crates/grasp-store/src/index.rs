@@ -25,8 +25,49 @@ use crate::tables::Tables;
 /// In the place of a listed key: every announcement of the identifier.
 pub(crate) const ANYBODY: [u8; 8] = [0; 8];
 
+/// Calls `row` with the table and key of every row that an event has because of the stage it is in.
+pub(crate) fn stage_rows(
+    tables: &Tables,
+    hash: &KeyedHash,
+    sequence: Sequence,
+    record: &Record<'_>,
+    stage: Stage,
+    mut row: impl FnMut(&Table, &[u8]) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    if stage == Stage::Served {
+        return served_rows(tables, hash, sequence, record, row);
+    }
+    row(&tables.unseen, &unseen_key(record, sequence))?;
+    if stage == Stage::Held {
+        held_rows(tables, hash, sequence, record, row)?;
+    }
+    Ok(())
+}
+
+/// What a held event refers to, so that it is found when that comes back.
+fn held_rows(
+    tables: &Tables,
+    hash: &KeyedHash,
+    sequence: Sequence,
+    record: &Record<'_>,
+    mut row: impl FnMut(&Table, &[u8]) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let mut seen = BTreeSet::new();
+    let references = record
+        .tags()
+        .filter(|(letter, _)| matches!(letter, 'a' | 'A' | 'e' | 'E' | 'q'));
+    for (letter, value) in references {
+        let start = value.as_text(|text| hash.tag(letter, text));
+        if seen.insert(start) {
+            let key = Key::new(&[&start, &sequence_key(sequence)]);
+            row(&tables.held_tags, &key)?;
+        }
+    }
+    Ok(())
+}
+
 /// Calls `row` with the table and key of every query index row of a served event.
-pub(crate) fn served_rows(
+fn served_rows(
     tables: &Tables,
     hash: &KeyedHash,
     sequence: Sequence,

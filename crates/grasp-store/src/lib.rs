@@ -15,7 +15,9 @@ mod archives;
 mod authored;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod conversation;
 mod counters;
+mod curated;
 mod deadlines;
 mod dirty;
 mod disk;

@@ -136,6 +136,8 @@ impl<'a, 'env> Writing<'a, 'env> {
             } => self.archive(repository, *since, *until),
             Change::Unarchive { repository } => self.unarchive(repository),
             Change::DropArchive { repository } => self.drop_archive(repository),
+            Change::Curate { scope, by } => self.curate(scope, *by),
+            Change::ListsApplied { fingerprint } => self.lists_applied(fingerprint),
             Change::Dirty(repository) => self.dirty(repository, version, effects),
             Change::Hunt {
                 identifier,
@@ -363,17 +365,18 @@ impl<'a, 'env> Writing<'a, 'env> {
     ) -> Result<(), StoreError> {
         if let Some(at) = place.deadline {
             let key = deadlines::event_key(at, sequence);
-            self.tables.deadlines.put(self.transaction, &key, &[])?;
+            let table = deadlines::table_of(self.tables, record, place.stage);
+            table.put(self.transaction, &key, &[])?;
         }
-        if place.stage == Stage::Served {
-            let transaction = &mut *self.transaction;
-            index::served_rows(self.tables, self.hash, sequence, record, |table, key| {
-                Ok(table.put(transaction, key, &[])?)
-            })?;
-        } else {
-            let key = index::unseen_key(record, sequence);
-            self.tables.unseen.put(self.transaction, &key, &[])?;
-        }
+        let transaction = &mut *self.transaction;
+        index::stage_rows(
+            self.tables,
+            self.hash,
+            sequence,
+            record,
+            place.stage,
+            |table, key| Ok(table.put(transaction, key, &[])?),
+        )?;
         self.count(record, place.stage, u64::saturating_add)
     }
 
@@ -386,18 +389,25 @@ impl<'a, 'env> Writing<'a, 'env> {
     ) -> Result<(), StoreError> {
         if let Some(at) = place.deadline {
             let key = deadlines::event_key(at, sequence);
-            self.tables.deadlines.delete(self.transaction, &key)?;
+            let table = deadlines::table_of(self.tables, record, place.stage);
+            table.delete(self.transaction, &key)?;
+            if place.stage != Stage::Served {
+                // Before there was a table for what is kept, all deadlines were in one.
+                self.tables.deadlines.delete(self.transaction, &key)?;
+            }
         }
-        if place.stage == Stage::Served {
-            let transaction = &mut *self.transaction;
-            index::served_rows(self.tables, self.hash, sequence, record, |table, key| {
+        let transaction = &mut *self.transaction;
+        index::stage_rows(
+            self.tables,
+            self.hash,
+            sequence,
+            record,
+            place.stage,
+            |table, key| {
                 table.delete(transaction, key)?;
                 Ok(())
-            })?;
-        } else {
-            let key = index::unseen_key(record, sequence);
-            self.tables.unseen.delete(self.transaction, &key)?;
-        }
+            },
+        )?;
         self.count(record, place.stage, u64::saturating_sub)
     }
 

@@ -57,6 +57,12 @@ pub(crate) struct Tables {
     pub(crate) budgets: Table,
     /// unused before used, sequence → nothing: events of keys that take part in nothing (EV-8).
     pub(crate) idle: Table,
+    /// time, sequence → nothing: when what is superseded or held is gone.
+    pub(crate) holding: Table,
+    /// hash of letter and value, sequence → nothing: held events by what they refer to.
+    pub(crate) held_tags: Table,
+    /// owner, identifier → the list that took the scope away.
+    pub(crate) curated: Table,
     /// repository → since, until, whether it returns.
     pub(crate) archives: Table,
     /// repository → version of the commit that marked it.
@@ -96,6 +102,9 @@ impl Tables {
             load,
             budgets,
             idle,
+            holding,
+            held_tags,
+            curated,
             archives,
             dirty,
             unseen,
@@ -128,6 +137,9 @@ impl Tables {
                 "load",
                 "budgets",
                 "idle",
+                "holding",
+                "held_tags",
+                "curated",
                 "archives",
                 "dirty",
                 "unseen",
@@ -160,6 +172,9 @@ impl Tables {
             load,
             budgets,
             idle,
+            holding,
+            held_tags,
+            curated,
             archives,
             dirty,
             unseen,
@@ -196,6 +211,9 @@ impl Tables {
             ("load", &self.load),
             ("budgets", &self.budgets),
             ("idle", &self.idle),
+            ("holding", &self.holding),
+            ("held_tags", &self.held_tags),
+            ("curated", &self.curated),
             ("archives", &self.archives),
             ("unseen", &self.unseen),
             ("plans", &self.plans),

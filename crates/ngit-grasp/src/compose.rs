@@ -7,6 +7,7 @@ use std::io;
 use std::num::NonZero;
 use std::path::PathBuf;
 
+use grasp_core::curation::{Curation, RepositoryList};
 use grasp_core::maintainers::MaintainerRule;
 use grasp_core::policy::{Policy, PurgatoryLimits, RelatedLimits, UploadLimits};
 use grasp_core::request::{RequestPolicy, Retention};
@@ -83,6 +84,7 @@ pub(crate) fn settings(config: &Config, folders: &Folders, owner: PublicKey) -> 
         info: info(config, owner),
         timers: Timers {
             sweep: config.purgatory.purgatory_sweep_secs.0,
+            holding_clean_up: config.storage.holding_cleanup_interval_secs.0,
             ..Timers::default()
         },
         monitoring: monitoring(config),
@@ -108,6 +110,7 @@ fn monitoring(config: &Config) -> MonitoringSettings {
 fn policy(config: &Config, owner: PublicKey) -> Policy {
     Policy {
         service: config.public.clone(),
+        curation: curation(config),
         relay_owner: owner,
         maintainer_rule: config.service.maintainer_rule,
         proposals_hosted: config.service.grasp06_enable,
@@ -155,6 +158,20 @@ fn requests(config: &Config) -> RequestPolicy {
         },
         respected: !storage.deletion_request_disrespector,
         unused_per_author: config.purgatory.deletions_per_author.get(),
+    }
+}
+
+/// ANN-1. A whitelist without entries is none.
+fn curation(config: &Config) -> Curation {
+    let lists = &config.curation;
+    let whitelist = lists.repository_whitelist.good.iter().cloned();
+    let whitelist: RepositoryList = whitelist.collect();
+    let blacklist = lists.repository_blacklist.good.iter().cloned();
+    Curation {
+        whitelist: Some(whitelist).filter(|list| !list.is_empty()),
+        blacklist: blacklist.collect(),
+        blacklist_restores: lists.blacklist_auto_restore,
+        authors: lists.event_blacklist.good.iter().map(|it| it.0).collect(),
     }
 }
 
@@ -236,6 +253,8 @@ fn info(config: &Config, owner: PublicKey) -> Info {
     if config.service.grasp06_enable {
         supported_grasps.push("GRASP-06".to_owned());
     }
+    // N11-3: a blacklist is nobody's business.
+    let chosen = !config.curation.repository_whitelist.good.is_empty();
     Info {
         name: config
             .service
@@ -250,20 +269,27 @@ fn info(config: &Config, owner: PublicKey) -> Info {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         supported_nips,
         supported_grasps,
-        repo_acceptance_criteria: criteria(config.service.maintainer_rule),
-        curation: None,
+        repo_acceptance_criteria: criteria(config.service.maintainer_rule, chosen),
+        curation: chosen.then(|| "Only repositories that the operator has whitelisted.".to_owned()),
         created_at_ahead_max: Some(config.storage.event_max_ahead_secs.0.as_secs()),
         auth_required: false,
     }
 }
 
 /// N11-4, MNT-11
-fn criteria(rule: MaintainerRule) -> String {
-    let everyone = "Any repository whose announcement lists this service in both its clone and its relays tag.";
+fn criteria(rule: MaintainerRule, chosen: bool) -> String {
+    let who = if chosen {
+        "A repository that the operator has whitelisted and"
+    } else {
+        "Any repository"
+    };
+    let listed = format!(
+        "{who} whose announcement lists this service in both its clone and its relays tag."
+    );
     match rule {
-        MaintainerRule::Reciprocal => everyone.to_owned(),
+        MaintainerRule::Reciprocal => listed,
         MaintainerRule::Recursive => format!(
-            "{everyone} Whoever a maintainer lists counts as one without agreeing to it (recursive maintainer rule)."
+            "{listed} Whoever a maintainer lists counts as one without agreeing to it (recursive maintainer rule)."
         ),
     }
 }

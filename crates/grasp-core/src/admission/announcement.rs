@@ -25,6 +25,9 @@ pub fn admit_announcement(
     if event.is_private() {
         return Decision::only(Rejection::Private);
     }
+    if let Some(rejection) = refused_by_lists(event, cx) {
+        return Decision::only(rejection);
+    }
     if let Some(decision) = repeats(view.stage(&event.id()), cx) {
         return decision;
     }
@@ -40,6 +43,16 @@ pub fn admit_announcement(
         Hosting::Listed => asking.for_a_repository(),
         Hosting::Elsewhere => asking.for_its_list(),
     }
+}
+
+/// ANN-1: the blacklist comes first; the whitelist is about what asks for a place here.
+fn refused_by_lists(event: &Announcement, cx: Circumstances<'_>) -> Option<Rejection> {
+    let (lists, scope) = (&cx.policy.curation, event.coordinate());
+    if let Some(entry) = lists.blacklist.entry_for(&scope) {
+        return Some(Rejection::Blacklisted(entry.into()));
+    }
+    let asks = cx.policy.hosting(event) == Hosting::Listed;
+    (asks && !lists.hosts(&scope)).then_some(Rejection::NotWhitelisted)
 }
 
 /// An announcement and what is known of its scope.

@@ -6,6 +6,7 @@ use std::fmt;
 use nostr::event::EventId;
 
 use crate::announcement::AnnouncementError;
+use crate::curation::RepositoryEntry;
 use crate::event::VerifyError;
 use crate::proposal::ProposalError;
 use crate::state::StateError;
@@ -112,6 +113,15 @@ pub enum Rejection {
     /// ANN-1, G1-2.
     #[error("invalid: Announcement must list service in both 'clone' and 'relays' tags")]
     ServiceNotListed,
+    /// ANN-1: the operator's blacklist names it.
+    #[error("invalid: this {0} is blacklisted")]
+    Blacklisted(Blacklisted),
+    /// ANN-1, G1-3: the operator's whitelist does not name it.
+    #[error("restricted: only whitelisted repositories are hosted here")]
+    NotWhitelisted,
+    /// EV-1: the operator refuses the author's events.
+    #[error("blocked: this author is blacklisted")]
+    AuthorBlacklisted,
     /// DEL-1.
     #[error("invalid: cannot delete event authored by another pubkey")]
     ForeignDeletion,
@@ -129,6 +139,30 @@ pub enum Rejection {
     /// PUR-13.
     #[error("rate-limited: slow down, {0}")]
     PurgatoryFull(PurgatoryBound),
+}
+
+/// What the blacklist names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Blacklisted {
+    /// This one.
+    #[error("repository")]
+    Repository,
+    /// All of this owner.
+    #[error("owner")]
+    Owner,
+    /// All of this name.
+    #[error("identifier")]
+    Identifier,
+}
+
+impl From<&RepositoryEntry> for Blacklisted {
+    fn from(entry: &RepositoryEntry) -> Self {
+        match entry {
+            RepositoryEntry::Owner(_) => Self::Owner,
+            RepositoryEntry::Repository(_) => Self::Repository,
+            RepositoryEntry::Identifier(_) => Self::Identifier,
+        }
+    }
 }
 
 /// Which bound of purgatory is reached (PUR-13, BND-1).
@@ -262,6 +296,14 @@ mod tests {
             (
                 Rejection::Private,
                 "restricted: private repositories are not hosted here",
+            ),
+            (
+                Rejection::Blacklisted(Blacklisted::Owner),
+                "invalid: this owner is blacklisted",
+            ),
+            (
+                Rejection::AuthorBlacklisted,
+                "blocked: this author is blacklisted",
             ),
             (
                 Rejection::ForeignDeletion,

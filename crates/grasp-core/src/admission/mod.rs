@@ -30,7 +30,7 @@ use crate::request::Gate;
 use crate::view::RepoView;
 
 pub use announcement::admit_announcement;
-pub use answer::{Answer, PurgatoryBound, Rejection};
+pub use answer::{Answer, Blacklisted, PurgatoryBound, Rejection};
 pub use deletion::admit_deletion;
 pub use glance::glance;
 pub use idle::{IdleEvent, IdleLoad, is_open_to_all};

@@ -30,6 +30,8 @@ fn refusal(event: &VerifiedEvent, known: &Known, cx: Circumstances<'_>) -> Optio
         Some(rejection)
     } else if event.created_at().as_secs() > latest {
         Some(Rejection::TooFarAhead { ahead_max })
+    } else if is_blacklisted(event, cx) {
+        Some(Rejection::AuthorBlacklisted)
     } else if let Some(refusal) = gated(known, cx) {
         Some(refusal)
     } else if cx.origin == Origin::Sync && kind::is_ephemeral(event.kind()) {
@@ -39,6 +41,12 @@ fn refusal(event: &VerifiedEvent, known: &Known, cx: Circumstances<'_>) -> Optio
     } else {
         None
     }
+}
+
+/// The relay's own key is exempt: an operator cannot lock the service out.
+fn is_blacklisted(event: &VerifiedEvent, cx: Circumstances<'_>) -> bool {
+    let author = event.author();
+    cx.policy.curation.authors.contains(&author) && author != cx.policy.relay_owner
 }
 
 /// DEL-1, DEL-8, DEL-10. Who vanished has deleted everything.
@@ -115,6 +123,27 @@ mod tests {
             answer(&event(901), &known),
             Some(Rejection::TooFarAhead { ahead_max: 900 }.into())
         );
+    }
+
+    /// EV-1, §5
+    #[test]
+    fn a_blacklisted_author_is_refused_and_the_relay_s_own_key_never() {
+        let mut policy = policy();
+        let owner = policy.relay_owner;
+        policy.curation.authors.extend([key(1), owner]);
+        let known = Known {
+            gates: vec![gate(Asks::Deletion)],
+            ..Known::default()
+        };
+        let answer = |author, known: &Known| {
+            let event = draft(1621, author).event();
+            screen(&event, known, cx(&policy)).map(|decision| decision.answer)
+        };
+        let refused = Some(Rejection::AuthorBlacklisted.into());
+        assert_eq!(answer(key(1), &known), refused, "before the gates");
+        assert_eq!(answer(key(2), &Known::default()), None);
+        assert_eq!(answer(owner, &Known::default()), None);
+        assert_eq!(answer(owner, &known), Some(Rejection::Deleted.into()));
     }
 
     /// Case 43

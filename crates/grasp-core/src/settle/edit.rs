@@ -89,6 +89,8 @@ pub(crate) fn apply(view: &mut RepoView, change: &Change) {
         | Change::Archive { .. }
         | Change::Unarchive { .. }
         | Change::DropArchive { .. }
+        | Change::Curate { .. }
+        | Change::ListsApplied { .. }
         | Change::Dirty(_)
         | Change::Hunt { .. }
         | Change::GateEvent { .. }

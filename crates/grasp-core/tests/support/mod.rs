@@ -53,6 +53,7 @@ pub fn repo() -> Identifier {
 pub fn policy() -> Policy {
     Policy {
         service: ServiceAddress::parse(HOST, "/").expect("valid"),
+        curation: grasp_core::curation::Curation::default(),
         relay_owner: key(0xee),
         maintainer_rule: MaintainerRule::Reciprocal,
         proposals_hosted: true,

@@ -12,7 +12,7 @@ use std::sync::{Arc, Weak};
 
 use grasp_core::Timestamp;
 use grasp_core::failpoint;
-use grasp_core::name::RepoAddress;
+use grasp_core::name::{Coordinate, RepoAddress, parse_npub};
 
 use super::lease::Incarnation;
 use super::lock::{RepoLock, sync_left};
@@ -44,6 +44,31 @@ impl Repositories {
         refs::read(&copy.path(), || Objects::open(copy))
     }
 
+    /// Everything in the archive area of announced repositories, with the times it was taken away at.
+    pub fn archives(&self) -> Result<Vec<(RepoAddress, Timestamp)>, Error> {
+        let mut archives = Vec::new();
+        for (owner, folder) in entries(&self.root().join(layout::ARCHIVE))? {
+            let Some(owner) = parse_npub(&owner) else {
+                continue;
+            };
+            for (name, place) in entries(&folder)? {
+                let Some((identifier, seconds)) = layout::archived(&name) else {
+                    continue;
+                };
+                let repo = RepoAddress::Announced(Coordinate::new(owner, identifier));
+                match seconds {
+                    Some(seconds) => archives.push((repo, Timestamp::from_secs(seconds))),
+                    None => archives.extend(
+                        entries(&place)?
+                            .iter()
+                            .filter_map(|(name, _)| Some((repo.clone(), seconds_of(name)?))),
+                    ),
+                }
+            }
+        }
+        Ok(archives)
+    }
+
     fn archive_place(&self, repo: &RepoAddress, since: Timestamp) -> PathBuf {
         let (folder, begin) = layout::archive(self.root(), repo);
         folder.join(format!("{begin}{}", since.as_secs()))
@@ -52,16 +77,11 @@ impl Repositories {
     /// The times at which the repository was archived and of which a copy is left, the newest first.
     pub(super) fn copies(&self, repo: &RepoAddress) -> Result<Vec<Timestamp>, Error> {
         let (folder, begin) = layout::archive(self.root(), repo);
-        let entries = match fs::read_dir(&folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.attempt("read", &folder)?,
-        };
-        let mut copies = Vec::new();
-        for entry in entries {
-            let name = entry.attempt("read", &folder)?.file_name();
-            let seconds = name.to_str().and_then(|name| name.strip_prefix(&begin));
-            copies.extend(seconds.and_then(seconds_of));
-        }
+        let entries = entries(&folder)?;
+        let seconds = entries
+            .iter()
+            .filter_map(|(name, _)| seconds_of(name.strip_prefix(&begin)?));
+        let mut copies: Vec<Timestamp> = seconds.collect();
         copies.sort_by(|one, two| two.cmp(one));
         Ok(copies)
     }
@@ -194,6 +214,21 @@ impl RepoLock {
         }
         Ok(())
     }
+}
+
+/// The entries of a folder that may not be there.
+fn entries(folder: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.attempt("read", folder)?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.attempt("read", folder)?;
+        let name = entry.file_name().into_string().ok();
+        found.extend(name.map(|name| (name, entry.path())));
+    }
+    Ok(found)
 }
 
 /// An archive can be an empty folder: then there was nothing to keep.

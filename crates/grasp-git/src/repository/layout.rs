@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use grasp_core::name::{RepoAddress, npub};
+use grasp_core::name::{Identifier, RepoAddress, npub};
 
 /// What left with its scope and can come back (DEL-5).
 pub(super) const ARCHIVE: &str = ".archive";
@@ -32,6 +32,16 @@ pub(super) fn archive(root: &Path, repo: &RepoAddress) -> (PathBuf, String) {
     } else {
         (above.join(format!("{identifier}~")), String::new())
     }
+}
+
+/// Reads [`archive`] back: the identifier and the seconds of an entry in an owner's archive folder, or its
+/// identifier alone if its copies lie inside.
+pub(super) fn archived(name: &str) -> Option<(Identifier, Option<u64>)> {
+    if let Some(identifier) = name.strip_suffix('~') {
+        return Some((identifier.parse().ok()?, None));
+    }
+    let (identifier, seconds) = name.rsplit_once('-')?;
+    Some((identifier.parse().ok()?, Some(seconds.parse().ok()?)))
 }
 
 const COMPONENT_MAX: usize = 255;

@@ -279,6 +279,11 @@ fn copies_of_any_identifier_are_told_apart() {
             .archive(SINCE)
             .expect("archived");
     }
+    let mut all = place.repositories.archives().expect("readable");
+    all.sort();
+    let mut expected: Vec<_> = names.map(|name| (address(1, name), SINCE)).into();
+    expected.sort();
+    assert_eq!(all, expected);
     for name in names {
         let repo = address(1, name);
         assert!(!place.repositories.exists(&repo));

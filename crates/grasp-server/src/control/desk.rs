@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use grasp_store::StoreError;
+use grasp_store::{CommitError, StoreError};
 use tokio::sync::mpsc;
 use tracing::error;
 
@@ -44,12 +44,23 @@ pub(crate) struct Listening {
 pub(super) enum Failure {
     #[error("the event store cannot be read")]
     Store(#[from] StoreError),
+    #[error("the event store cannot be changed")]
+    Commit(#[from] CommitError),
+    #[error("{0}")]
+    Misnamed(String),
+    #[error("{0}")]
+    NotFound(String),
+    #[error("{0}")]
+    Refused(String),
 }
 
 impl Failure {
     fn reason(&self) -> Unanswered {
         match self {
-            Self::Store(_) => Unanswered::Fault,
+            Self::Store(_) | Self::Commit(_) => Unanswered::Fault,
+            Self::Misnamed(_) => Unanswered::Misunderstood,
+            Self::NotFound(_) => Unanswered::NotFound,
+            Self::Refused(_) => Unanswered::NotAllowed,
         }
     }
 }
@@ -79,6 +90,9 @@ impl Desk {
         let json = request.json;
         let answered = match request.command {
             Command::Status => self.status(json, &replies).await,
+            Command::HoldingList => self.holding_list(json, &replies).await,
+            Command::HoldingRestore(scope) => self.holding_restore(&scope, &replies).await,
+            Command::HoldingEject(scope) => self.holding_eject(&scope, json, &replies).await,
         };
         let last = match answered {
             Ok(findings) => Reply::Done { findings },

@@ -20,6 +20,21 @@ pub struct Request {
 pub enum Command {
     /// How the server is.
     Status,
+    /// What left and can still come back (DEL-5).
+    HoldingList,
+    /// Brings back what is held of a repository (DEL-6).
+    HoldingRestore(Scope),
+    /// Removes for good what is held of a repository.
+    HoldingEject(Scope),
+}
+
+/// A repository, as an operator names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scope {
+    /// npub or hex.
+    pub owner: String,
+    /// The `d` tag.
+    pub identifier: String,
 }
 
 impl Command {
@@ -27,6 +42,9 @@ impl Command {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Status => "status",
+            Self::HoldingList => "holding list",
+            Self::HoldingRestore(_) => "holding restore",
+            Self::HoldingEject(_) => "holding-eject",
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod desk;
 mod disk;
+mod holding;
 mod message;
 mod socket;
 mod status;
@@ -13,5 +14,5 @@ mod text;
 
 pub use desk::Desk;
 pub(crate) use desk::{Listening, Place};
-pub use message::{Command, Reply, Request, Unanswered};
+pub use message::{Command, Reply, Request, Scope, Unanswered};
 pub use socket::{LINE_MAX, Socket, SocketPath};

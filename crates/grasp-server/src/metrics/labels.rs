@@ -101,6 +101,8 @@ labels! {
         Private = "private",
         /// An announcement that does not name this service.
         ServiceNotListed = "service_not_listed",
+        /// Refused by a list of the operator.
+        Curated = "curated",
         /// A deletion request that asks for too much.
         Deletion = "deletion",
         /// No room to wait.
@@ -137,6 +139,9 @@ impl Reason {
             Rejection::OverBudget { .. } => Self::OverBudget,
             Rejection::Private => Self::Private,
             Rejection::ServiceNotListed => Self::ServiceNotListed,
+            Rejection::Blacklisted(_)
+            | Rejection::NotWhitelisted
+            | Rejection::AuthorBlacklisted => Self::Curated,
             Rejection::ForeignDeletion
             | Rejection::TooManyTargets
             | Rejection::TooManyRequests { .. } => Self::Deletion,

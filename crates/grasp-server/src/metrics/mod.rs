@@ -7,6 +7,7 @@
 
 mod conditions;
 mod git;
+mod holding;
 mod labels;
 mod process;
 mod removal;
@@ -21,6 +22,7 @@ use grasp_metrics::{Family, Histogram, Histograms, Table};
 
 pub(crate) use conditions::{Condition, Conditions};
 pub(crate) use git::{Request, Response};
+pub(crate) use holding::{Holding, Outcome, Phase, Recovery, Why};
 pub(crate) use labels::{Authorization, Bound, Direction, Kind, Operation, Reason, Status};
 pub(crate) use render::Monitoring;
 pub(crate) use requests::RequestCleanups;
@@ -62,6 +64,8 @@ pub(crate) struct Metrics {
     pub(crate) conditions: Conditions,
     /// `ngit_removed_events_total` and `ngit_removals_capped_total`.
     pub(crate) removal: removal::Removal,
+    /// What is kept for recovery.
+    pub(crate) holding: Holding,
 }
 
 impl Default for Metrics {
@@ -80,6 +84,7 @@ impl Default for Metrics {
             fanout_lag: Histogram::new(LAGS),
             conditions: Conditions::default(),
             removal: removal::Removal::default(),
+            holding: Holding::default(),
         }
     }
 }

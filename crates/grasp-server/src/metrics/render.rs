@@ -54,6 +54,7 @@ impl Monitoring {
         self.git(&mut text);
         self.limits(&mut text);
         self.repositories(&mut text);
+        self.metrics().holding.render(&mut text);
         self.store(&mut text);
         self.program(&mut text);
         process::render(&mut text);

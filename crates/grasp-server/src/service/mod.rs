@@ -5,6 +5,8 @@
 //! the commit nothing can refuse; what then fails is tried again from the mark that the commit left.
 
 mod facts;
+mod holding;
+mod lists;
 mod page;
 mod push;
 mod reconcile;
@@ -34,6 +36,7 @@ use crate::clock::Clock;
 use crate::metrics::{Kind, Metrics};
 use crate::settings::Timers;
 
+pub use holding::{Ejected, HeldScope, Restored};
 pub(crate) use page::RepositorySeen;
 pub(crate) use push::PushLimits;
 pub(crate) use refs::RefsError;

@@ -12,10 +12,10 @@ use grasp_core::oid::Oid;
 use grasp_core::refname::{RefName, RefSpace};
 use grasp_core::refplan::{self, DesiredRefs};
 use grasp_core::view::RepoView;
-use grasp_core::{PublicKey, failpoint};
+use grasp_core::{PublicKey, Timestamp, failpoint};
 use grasp_git::{RefSnapshot, RepoLock};
 use grasp_store::{History, StoreError, View};
-use tracing::{debug, warn};
+use tracing::{debug, error, warn};
 
 use super::Service;
 use super::facts;
@@ -172,6 +172,15 @@ impl Service {
             lock.write_refs(&refs, head)?;
         }
         Ok(())
+    }
+
+    /// Throws a copy in the archive away whose time is over. Blocking.
+    pub(super) fn discard_archive(&self, repository: &RepoAddress, since: Timestamp) {
+        let lock = self.git.lock(repository);
+        if let Err(error) = lock.discard_archive(since) {
+            // Found again by the next clean-up.
+            error!(%error, %repository, "an archive could not be thrown away");
+        }
     }
 
     /// Of `wanted` what the repository holds, after it took what its relatives have (AFTER-3, G6-7).

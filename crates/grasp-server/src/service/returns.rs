@@ -4,14 +4,17 @@
 //! moves the objects back, and then what needs them can be judged. *Invariant:* the mark stays until all is
 //! back, so what a crash or a fault cuts short goes on from it.
 
+use grasp_core::failpoint;
 use grasp_core::lifecycle::{Batch, Change};
 use grasp_core::name::RepoAddress;
+use grasp_core::recovery::{self, Purpose, STEP_MAX};
 use grasp_core::settle;
 use grasp_store::{CommitError, Committed, History, StoreError, View};
 use tracing::{error, info};
 
 use super::facts::{self, Measured, Wanted};
 use super::{Aftermath, Service, reconcile};
+use crate::metrics::Recovery;
 
 impl Service {
     /// Goes on with what a crash or a fault cut short.
@@ -31,19 +34,75 @@ impl Service {
             if self.store.dirty().contains(&repository) {
                 continue; // Its objects are not back yet.
             }
+            let recoveries = &self.metrics.holding.recoveries;
+            recoveries.count(Recovery::Attempted);
             match self.finish_return(&repository).await {
-                Ok(committed) => after.merge(committed.into()),
-                Err(failure) => error!(
-                    %repository,
-                    error = &failure as &dyn std::error::Error,
-                    "what was held with a repository is not back yet"
-                ),
+                Ok(more) => after.merge(more),
+                Err(failure) => {
+                    recoveries.count(Recovery::Failed);
+                    error!(
+                        %repository,
+                        error = &failure as &dyn std::error::Error,
+                        "what was held with a repository is not back yet"
+                    );
+                }
             }
         }
         after
     }
 
-    async fn finish_return(&self, repository: &RepoAddress) -> Result<Committed<()>, CommitError> {
+    async fn finish_return(&self, repository: &RepoAddress) -> Result<Aftermath, CommitError> {
+        let mut after: Aftermath = self.return_repository(repository).await?.into();
+        let (service, at) = (self.clone(), repository.clone());
+        let found = self
+            .blocking(move || {
+                let snapshot = service.store.snapshot()?;
+                let view = snapshot.view();
+                let repo = reconcile::view_of(&view, &at, History::WithSuperseded)?;
+                let start = recovery::names_of_scope(&at.coordinate().owner, &repo);
+                recovery::held_around(start, &view, Purpose::Return)
+            })
+            .await?;
+        let events = found.events.len();
+        for step in found.events.chunks(STEP_MAX) {
+            let (service, at, step) = (self.clone(), repository.clone(), step.to_vec());
+            let committed = self
+                .store
+                .commit(move |view| {
+                    let batch = match returning(view, &at)? {
+                        true => recovery::return_step(&step, view, service.clock.now())?,
+                        false => Batch::new(),
+                    };
+                    Ok((batch, ()))
+                })
+                .await?;
+            failpoint::pass("return.step");
+            after.merge(committed.into());
+        }
+        let at = repository.clone();
+        let done = self
+            .store
+            .commit(move |view| {
+                let repository = at.clone();
+                let over = returning(view, &at)?.then_some(Change::DropArchive { repository });
+                Ok((over.into_iter().collect(), ()))
+            })
+            .await?;
+        after.merge(done.into());
+        let result = match found.capped {
+            true => Recovery::Partial,
+            false => Recovery::Succeeded,
+        };
+        self.metrics.holding.recoveries.count(result);
+        info!(%repository, events, "a repository is back");
+        Ok(after)
+    }
+
+    /// States and proposals whose objects are there again.
+    async fn return_repository(
+        &self,
+        repository: &RepoAddress,
+    ) -> Result<Committed<()>, CommitError> {
         let (service, at) = (self.clone(), repository.clone());
         let measured = self
             .blocking(move || {
@@ -65,29 +124,23 @@ impl Service {
         let (service, at, facts) = (self.clone(), repository.clone(), measured.facts);
         let committed = self
             .store
-            .commit(move |view| Ok((service.returned(view, &at, &facts)?, ())))
+            .commit(move |view| {
+                if !returning(view, &at)? {
+                    return Ok((Batch::new(), ()));
+                }
+                let owner = at.coordinate().owner;
+                let repo = reconcile::view_of(view, &at, History::WithSuperseded)?;
+                let batch = settle::returned(&owner, &repo, &facts, service.at_present());
+                Ok((batch, ()))
+            })
             .await?;
         drop(measured.leases);
-        info!(%repository, events = committed.served.len(), "a repository is back");
         Ok(committed)
     }
+}
 
-    fn returned(
-        &self,
-        view: &View<'_>,
-        repository: &RepoAddress,
-        facts: &grasp_core::view::ObjectFacts,
-    ) -> Result<Batch, StoreError> {
-        let archive = view.archive_of(repository)?;
-        if !archive.is_some_and(|archive| archive.returns) {
-            return Ok(Batch::new()); // It left again.
-        }
-        let owner = repository.coordinate().owner;
-        let repo = reconcile::view_of(view, repository, History::WithSuperseded)?;
-        let mut batch = settle::returned(&owner, &repo, facts, self.at_present());
-        batch.push(Change::DropArchive {
-            repository: repository.clone(),
-        });
-        Ok(batch)
-    }
+/// It may have left again meanwhile.
+fn returning(view: &View<'_>, repository: &RepoAddress) -> Result<bool, StoreError> {
+    let archive = view.archive_of(repository)?;
+    Ok(archive.is_some_and(|archive| archive.returns))
 }

@@ -241,12 +241,36 @@ impl Service {
         origin: Origin,
         turn: Turn,
     ) -> Result<(bool, String), CommitError> {
+        let (answer, in_time) = self.take_in(event, origin, turn).await?;
+        if !in_time && answer.accepted() {
+            return Ok((false, "error: stored, being applied".to_owned()));
+        }
+        Ok((answer.accepted(), answer.to_string()))
+    }
+
+    /// Takes in an event that was verified before; what is said of it.
+    pub(super) async fn admit_answer(
+        &self,
+        event: VerifiedEvent,
+        origin: Origin,
+        turn: Turn,
+    ) -> Result<Answer, CommitError> {
+        Ok(self.take_in(event, origin, turn).await?.0)
+    }
+
+    /// What is said of an event, and whether its repositories are in line in time (EV-7).
+    async fn take_in(
+        &self,
+        event: VerifiedEvent,
+        origin: Origin,
+        turn: Turn,
+    ) -> Result<(Answer, bool), CommitError> {
         let arrival = match Arrival::read(event.clone()) {
             Ok(arrival) => arrival,
             Err(rejection) => {
                 let answer = self.answer_unread(&event, rejection, origin)?;
                 self.metrics.answered(event.kind(), &answer);
-                return Ok((answer.accepted(), answer.to_string()));
+                return Ok((answer, true));
             }
         };
         // What was sent before may change the verdict and is not readable yet: then only the commit decides.
@@ -254,7 +278,7 @@ impl Service {
             && let Some(answer) = self.refused_at_once(&arrival, origin)?
         {
             self.metrics.answered(arrival.event().kind(), &answer);
-            return Ok((answer.accepted(), answer.to_string()));
+            return Ok((answer, true));
         }
         let measured = self.measure_for(&arrival).await?;
         let policy = self.policy.clone();
@@ -286,10 +310,7 @@ impl Service {
             // What hangs on it follows; whoever deleted it sees it gone, if it is not too much.
             let _ = tokio::time::timeout_at(deadline, self.run_plans()).await;
         }
-        if finished.is_err() && !waits.is_empty() && answer.accepted() {
-            return Ok((false, "error: stored, being applied".to_owned()));
-        }
-        Ok((answer.accepted(), answer.to_string()))
+        Ok((answer, finished.is_ok() || waits.is_empty()))
     }
 
     /// What is said of an event that is not what its kind promises: the gates come before that (EV-1).

@@ -16,7 +16,7 @@ use grasp_core::proposal::Proposal;
 use grasp_core::purgatory;
 use grasp_core::request::is_request;
 use grasp_core::view::ObjectFacts;
-use grasp_core::{EventId, PublicKey};
+use grasp_core::{EventId, PublicKey, Timestamp};
 use grasp_store::{CommitError, Due, History, StoreError, View};
 use tracing::{error, warn};
 
@@ -36,6 +36,14 @@ impl Service {
         let mut tick = tokio::time::interval(self.timers.sweep.min(RETRY_MAX));
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut since_sweep = self.timers.sweep;
+        let mut since_clean_up = self.timers.holding_clean_up;
+        self.retry_marked().await;
+        if let Err(failure) = self.apply_lists().await {
+            error!(
+                error = &failure as &dyn std::error::Error,
+                "the lists of repositories are not carried out; the next start tries again"
+            );
+        }
         loop {
             tick.tick().await;
             // Often, so that little is admitted between a jump and its notice.
@@ -47,6 +55,16 @@ impl Service {
             }
             self.retry_marked().await;
             since_sweep += tick.period();
+            since_clean_up = since_clean_up.saturating_add(tick.period());
+            if since_clean_up >= self.timers.holding_clean_up {
+                since_clean_up = Duration::ZERO;
+                if let Err(failure) = self.clean_up_holding().await {
+                    error!(
+                        error = &failure as &dyn std::error::Error,
+                        "the clean-up of what was deleted stopped early and goes on with the next"
+                    );
+                }
+            }
             if since_sweep >= self.timers.sweep {
                 since_sweep = Duration::ZERO;
                 if let Err(failure) = self.sweep().await {
@@ -103,29 +121,34 @@ impl Service {
     /// first ([`Service::notice_clock_step`]).
     pub async fn sweep(&self) -> Result<(), StoreError> {
         self.resume_returns().await?;
-        let now = self.clock.now();
         self.metrics.request_cleanups.ran();
-        let mut skipped = 0;
         self.run_plans().await;
+        self.let_expire(|view, now, max| view.due(now, max)).await?;
+        Ok(())
+    }
+
+    /// Lets what `due` names expire; how many events that removed.
+    pub(super) async fn let_expire(
+        &self,
+        due: impl Fn(&View<'_>, Timestamp, usize) -> Result<Vec<Due>, StoreError>,
+    ) -> Result<u64, StoreError> {
+        let now = self.clock.now();
+        let (mut skipped, mut removed) = (0, 0);
         loop {
             let groups = {
                 let snapshot = self.store.snapshot()?;
                 let view = snapshot.view();
-                let due: Vec<Due> = view
-                    .due(now, skipped + CHUNK)?
-                    .into_iter()
-                    .skip(skipped)
-                    .collect();
-                grouped(due, &view)?
+                let due = due(&view, now, skipped + CHUNK)?;
+                grouped(due.into_iter().skip(skipped).collect(), &view)?
             };
             if groups.is_empty() {
-                return Ok(());
+                return Ok(removed);
             }
             for group in groups {
                 let members = group.members();
                 match self.expire(group).await {
-                    Ok(true) => {}
-                    Ok(false) => skipped += members,
+                    Ok(Some(gone)) => removed += gone,
+                    Ok(None) => skipped += members,
                     Err(failure) => {
                         skipped += members;
                         error!(
@@ -138,8 +161,9 @@ impl Service {
         }
     }
 
-    /// Expires a group in one commit; whether anything changed. What is in use stays for the next sweep.
-    async fn expire(&self, group: Group) -> Result<bool, CommitError> {
+    /// Expires a group in one commit; how many events that removed, if anything changed. What is in use stays
+    /// for the next sweep.
+    async fn expire(&self, group: Group) -> Result<Option<u64>, CommitError> {
         // The leases of the look do not count: expiry skips what is in use.
         let objects = self.objects_for(&group).await?;
         let service = self.clone();
@@ -158,8 +182,10 @@ impl Service {
                 };
                 let leased = |repository: &RepoAddress| service.git.is_leased(repository);
                 let batch = group.expire(view, &leased, &objects, cx)?;
-                let changes = !batch.is_empty();
-                Ok((batch, changes))
+                let removes = |change: &&Change| matches!(change, Change::Remove { .. });
+                let removed = batch.iter().filter(removes).count() as u64;
+                let changed = (!batch.is_empty()).then_some(removed);
+                Ok((batch, changed))
             })
             .await?;
         let changed = committed.value;

@@ -4,11 +4,12 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use grasp_core::lifecycle::Stage;
+use grasp_server::{Ejected, Restored};
 use grasp_testkit::{Event, Person};
 
 use crate::history::commit;
 use crate::world::{
-    REPO, WAITING, World, announcing, git, listing, main_at, main_only, proposing, refs_at,
+    REPO, WAITING, World, address, announcing, git, listing, main_at, main_only, proposing, refs_at,
 };
 
 fn alice() -> Person {
@@ -219,4 +220,122 @@ async fn a_return_that_expires_can_be_tried_again() {
     world.pass(WAITING).await;
     assert!(!world.exists(&alice()));
     assert_eq!(world.archived(&alice()).len(), 1);
+}
+
+/// DEL-5: 90 days, and not a second more; events and git data go together.
+#[tokio::test]
+async fn what_was_deleted_is_kept_90_days_and_then_gone() {
+    let mut world = World::new();
+    let (announcement, state) = world.serving(&alice()).await;
+    world.send(&deletion_of_scope(&alice())).await.is_stored();
+    world.pass(90 * 86_400 - 1).await;
+    assert_eq!(world.stage(&state), Some(Stage::Held));
+    assert_eq!(world.archived(&alice()).len(), 1);
+    world.restart_after(1).await;
+    assert_eq!(world.stage(&state), None);
+    assert_eq!(world.stage(&announcement), None);
+    assert!(world.archived(&alice()).is_empty());
+    let again = announcing(&alice()).sign();
+    world.send(&again).await.waits();
+    assert_eq!(world.advertised(&alice()).await, Some([].into()));
+    let metrics = world.metrics().await;
+    for kept in ["metadata\"} 3", "payload\"} 2", "archive_file\"} 1"] {
+        let line = format!("ngit_holding_cleanup_deleted_total{{type=\"{kept}");
+        assert!(metrics.contains(&line), "{line} in {metrics}");
+    }
+}
+
+/// DEL-5: a copy that no row speaks of is of no use.
+#[tokio::test]
+async fn a_stray_copy_in_the_archive_goes_with_the_next_clean_up() {
+    let world = World::new();
+    world.serving(&alice()).await;
+    world.send(&deletion_of_scope(&alice())).await.is_stored();
+    let [copy] = world.archived(&alice()).try_into().expect("one copy");
+    let stray = copy.with_file_name("project-5");
+    std::fs::create_dir(&stray).expect("made");
+    world.sweep().await;
+    assert_eq!(world.archived(&alice()).len(), 1, "{stray:?}");
+}
+
+/// DEL-6: what hung on the scope comes back with it, and what its author deleted does not.
+#[tokio::test]
+async fn a_conversation_comes_back_with_its_repository() {
+    let world = World::new();
+    let (announcement, _) = world.serving(&alice()).await;
+    let carol = Person::named("carol");
+    let issue = bob().issue(&alice().coordinate(REPO)).sign();
+    let comment = carol.draft(1111).tag(["e", &issue.id.to_hex()]).sign();
+    let regretted = carol.draft(1111).tag(["e", &issue.id.to_hex()]).sign();
+    let to_it = bob().draft(1111).tag(["e", &regretted.id.to_hex()]).sign();
+    for event in [&issue, &comment, &regretted, &to_it] {
+        world.send(event).await.is_stored();
+    }
+    world
+        .send(&carol.deletion(&regretted).sign())
+        .await
+        .is_stored();
+    world.send(&deletion_of_scope(&alice())).await.is_stored();
+    world.hold([&issue, &comment, &to_it]).await;
+    assert!(!world.serves(&issue));
+
+    let again = announcing(&alice()).sign();
+    world.send(&again).await.is_stored();
+    assert!(world.serves(&issue) && world.serves(&comment));
+    assert!(!world.serves(&regretted) && !world.serves(&to_it));
+    assert!(!world.serves(&announcement));
+    let metrics = world.metrics().await;
+    for line in ["attempted\"} 1", "succeeded\"} 1", "failed\"} 0"] {
+        let line = format!("ngit_recovery_total{{result=\"{line}");
+        assert!(metrics.contains(&line), "{line} in {metrics}");
+    }
+}
+
+/// DEL-6: the operator brings back what nobody asked to delete, and ejects the rest.
+#[tokio::test]
+async fn an_operator_lists_restores_and_ejects_what_is_held() {
+    let world = World::new();
+    let service = world.service();
+    let (announcement, state) = world.serving(&alice()).await;
+    let elsewhere = announcing(&alice())
+        .without("relays")
+        .tag(["relays", "wss://elsewhere.example"])
+        .sign();
+    let scope = address(&alice()).coordinate().clone();
+    let restore = async || {
+        service
+            .holding_restore(&scope)
+            .await
+            .expect("the store works")
+    };
+    assert_eq!(restore().await, Restored::Live);
+    world.send(&elsewhere).await.is_refused();
+    let held = service.holding_list().await.expect("readable");
+    let [one] = held.as_slice() else {
+        panic!("one scope: {held:?}");
+    };
+    assert!(one.scope == scope && !one.requested && one.archive.is_some());
+    assert_eq!(restore().await, Restored::Served);
+    assert!(world.serves(&announcement) && world.serves(&state));
+    assert_eq!(world.refs(&alice()), Some(main_only(commit(0).await)));
+    assert!(service.holding_list().await.expect("readable").is_empty());
+    let nothing = service
+        .holding_eject(&scope)
+        .await
+        .expect("the store works");
+    assert_eq!(nothing, Ejected::default(), "it is here");
+
+    world.send(&deletion_of_scope(&alice())).await.is_stored();
+    assert!(service.holding_list().await.expect("readable")[0].requested);
+    assert_eq!(restore().await, Restored::Requested);
+    let ejected = service
+        .holding_eject(&scope)
+        .await
+        .expect("the store works");
+    assert!(ejected.events == 2 && ejected.archive, "{ejected:?}");
+    assert_eq!(world.stage(&announcement), None);
+    assert!(world.archived(&alice()).is_empty());
+    assert_eq!(restore().await, Restored::Gone);
+    // What was asked to be deleted stays deleted.
+    world.send(&announcement).await.is_refused();
 }

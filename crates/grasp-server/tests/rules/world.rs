@@ -9,6 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
+use grasp_core::curation::Curation;
 use grasp_core::filter::Filter;
 use grasp_core::lifecycle::{Change, MarkReason, Stage};
 use grasp_core::maintainers::MaintainerRule;
@@ -175,6 +176,17 @@ impl World {
 
     pub(crate) async fn sweep(&self) {
         self.service().sweep().await.expect("the sweep succeeds");
+        let cleaned = self.service().clean_up_holding().await;
+        cleaned.expect("the clean-up succeeds");
+    }
+
+    /// The server stops, and starts with other lists.
+    pub(crate) async fn restart_with(&mut self, curation: Curation) {
+        self.stop().await;
+        self.settings.policy.curation = curation;
+        self.start().await;
+        let applied = self.service().apply_lists().await;
+        applied.expect("the lists are carried out");
     }
 
     /// The server stops, `secs` pass, it starts again on the same folders and does what it does first.
@@ -449,6 +461,29 @@ impl World {
             .join(format!("{REPO}.git"))
     }
 
+    /// Takes events out of sight as a cascade would.
+    pub(crate) async fn hold<const N: usize>(&self, events: [&Event; N]) {
+        let deadline = Some(self.now() + 86_400 * 90);
+        let moves = events.map(|event| Change::Move {
+            event: event.id,
+            stage: Stage::Held,
+            deadline,
+        });
+        let batch = moves.to_vec();
+        let store = self.service().store();
+        let held = store.commit(move |_| Ok((batch.clone(), ()))).await;
+        held.expect("the store works");
+    }
+
+    /// What monitoring reads.
+    pub(crate) async fn metrics(&self) -> String {
+        let request = Request::get("/metrics")
+            .body(Body::empty())
+            .expect("a request");
+        let (_, body) = self.ask(request).await;
+        String::from_utf8(body).expect("text")
+    }
+
     /// The copies of an owner's repository in the archive, by the time in their name.
     pub(crate) fn archived(&self, owner: &Person) -> Vec<PathBuf> {
         let folder = self.folder.path().join("git/.archive").join(owner.npub());
@@ -609,6 +644,7 @@ fn settings(folder: &TempDir) -> Settings {
     Settings {
         policy: Policy {
             service: ServiceAddress::parse(HOST, "/").expect("valid"),
+            curation: Curation::default(),
             relay_owner: owner,
             maintainer_rule: MaintainerRule::Reciprocal,
             proposals_hosted: true,

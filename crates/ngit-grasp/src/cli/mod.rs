@@ -38,6 +38,9 @@ pub(crate) enum Action {
 
 /// The flag that all questions have.
 const JSON: &str = "json";
+/// The flags that name a repository.
+const OWNER: &str = "owner";
+const IDENTIFIER: &str = "identifier";
 
 /// What all questions have in common.
 const ASKING: &str = "Asks the running server over control.sock in the relay data folder, as the user that runs it or as \
@@ -50,7 +53,11 @@ const SECTIONS_IN_SHORT_HELP: usize = 2;
 /// Reads the command line. The error is also `--help` and `--version`; it knows how to print itself.
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, clap::Error> {
     let matches = command().try_get_matches_from(args)?;
-    let (name, matches) = matches.subcommand().unwrap_or(("serve", &matches));
+    let (mut path, mut matches) = (Vec::new(), &matches);
+    while let Some((name, below)) = matches.subcommand() {
+        path.push(name);
+        matches = below;
+    }
     let flags = sections()
         .iter()
         .flat_map(|(_, settings)| settings)
@@ -60,21 +67,30 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocati
         })
         .collect();
     Ok(Invocation {
-        action: action(name, matches),
+        action: action(&path, matches),
         flags,
     })
 }
 
-fn action(name: &str, matches: &ArgMatches) -> Action {
-    let ask = |command| {
-        Action::Ask(Request {
-            command,
-            json: matches.get_flag(JSON),
-        })
+fn action(path: &[&str], matches: &ArgMatches) -> Action {
+    let command = match path {
+        ["status"] => control::Command::Status,
+        ["holding", "list"] => control::Command::HoldingList,
+        ["holding", "restore"] => control::Command::HoldingRestore(scope(matches)),
+        ["holding-eject"] => control::Command::HoldingEject(scope(matches)),
+        _ => return Action::Serve,
     };
-    match name {
-        "status" => ask(control::Command::Status),
-        _ => Action::Serve,
+    Action::Ask(Request {
+        command,
+        json: matches.get_flag(JSON),
+    })
+}
+
+fn scope(matches: &ArgMatches) -> control::Scope {
+    let text = |name| matches.get_one::<String>(name).cloned().unwrap_or_default();
+    control::Scope {
+        owner: text(OWNER),
+        identifier: text(IDENTIFIER),
     }
 }
 
@@ -83,6 +99,39 @@ fn questions() -> Vec<Command> {
     vec![
         Command::new("status")
             .about("Shows how the server is: addresses, disk, what is stored, what waits"),
+        Command::new("holding")
+            .about("Shows and restores repositories that were deleted and are still held")
+            .subcommand_required(true)
+            .subcommand(
+                Command::new("list")
+                    .about("Lists what is held, and how long")
+                    .after_help(ASKING),
+            )
+            .subcommand(
+                Command::new("restore")
+                    .about("Brings back what is held of a repository")
+                    .args(scope_flags())
+                    .after_help(ASKING),
+            ),
+        Command::new("holding-eject")
+            .about("Removes for good what is held of a repository: events and git data")
+            .args(scope_flags()),
+    ]
+}
+
+/// Which repository.
+fn scope_flags() -> [Arg; 2] {
+    let flag = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name)
+            .long(name)
+            .value_name(value)
+            .required(true)
+            .allow_hyphen_values(true)
+            .help(help)
+    };
+    [
+        flag(OWNER, "KEY", "Whose repository: npub or hex"),
+        flag(IDENTIFIER, "NAME", "Its identifier"),
     ]
 }
 
@@ -91,6 +140,7 @@ fn json_flag() -> Arg {
     Arg::new(JSON)
         .long(JSON)
         .action(ArgAction::SetTrue)
+        .global(true)
         .help("Writes JSON, one value a line, instead of text")
 }
 
@@ -189,6 +239,53 @@ mod tests {
     fn there_is_no_flag_for_the_secret() {
         let args = ["ngit-grasp", "--relay-owner-nsec", "x"].map(OsString::from);
         assert!(parse(args).is_err());
+    }
+
+    /// CLI-1
+    #[test]
+    fn what_is_held_is_asked_for_by_owner_and_identifier() {
+        let asked = |args: &[&str]| {
+            let args = ["ngit-grasp"].iter().chain(args).map(OsString::from);
+            parse(args).map(|it| (it.action, it.flags))
+        };
+        let scope = control::Scope {
+            owner: "npub1x".to_owned(),
+            identifier: "-x".to_owned(),
+        };
+        let named = ["--owner", "npub1x", "--identifier", "-x"];
+        for (words, command) in [
+            (
+                &["holding-eject"][..],
+                control::Command::HoldingEject(scope.clone()),
+            ),
+            (
+                &["holding", "restore"],
+                control::Command::HoldingRestore(scope),
+            ),
+        ] {
+            let folder = ["--git-data-path", "/g", "--json"];
+            let args = [words, &named, &folder].concat();
+            let (action, flags) = asked(&args).expect("valid");
+            assert_eq!(
+                action,
+                Action::Ask(Request {
+                    command,
+                    json: true
+                })
+            );
+            assert_eq!(flags["NGIT_GIT_DATA_PATH"], "/g");
+            assert!(asked(words).is_err(), "a repository has to be named");
+        }
+        let (action, _) = asked(&["holding", "list"]).expect("valid");
+        let command = control::Command::HoldingList;
+        assert_eq!(
+            action,
+            Action::Ask(Request {
+                command,
+                json: false
+            })
+        );
+        assert!(asked(&["holding"]).is_err());
     }
 
     /// CLI-1

@@ -20,8 +20,8 @@ mod value;
 use grasp_core::service::ServiceAddress;
 
 pub(crate) use git::{Git, Hunt, Purgatory};
-use network::{Curation, Private};
-pub(crate) use network::{Metrics, Sync};
+use network::Private;
+pub(crate) use network::{Curation, Metrics, Sync};
 pub(crate) use relay::{Address, Relay};
 pub(crate) use service::{Service, Storage};
 use setting::{Section, Setting};
@@ -49,6 +49,8 @@ pub(crate) struct Config {
     pub(crate) hunt: Hunt,
     /// Other servers.
     pub(crate) sync: Sync,
+    /// What is hosted.
+    pub(crate) curation: Curation,
     /// Monitoring.
     pub(crate) metrics: Metrics,
 }
@@ -120,7 +122,10 @@ impl Config {
         let purgatory = Purgatory::read(&mut reader);
         let hunt = Hunt::read(&mut reader);
         let sync = Sync::read(&mut reader);
-        let _checked_only = Curation::read(&mut reader);
+        let curation = Curation::read(&mut reader);
+        if let Some(curation) = &curation {
+            check_whitelist(curation, &mut reader);
+        }
         let metrics = Metrics::read(&mut reader);
         if let Some(private) = Private::read(&mut reader) {
             check_privacy(&private, &mut reader);
@@ -138,6 +143,7 @@ impl Config {
                 purgatory: purgatory?,
                 hunt: hunt?,
                 sync: sync?,
+                curation: curation?,
                 metrics: metrics?,
             })
         })();
@@ -164,6 +170,17 @@ fn public_name(service: &Service, reader: &mut Reader<'_>) -> Option<ServiceAddr
             reader.mistake("NGIT_DOMAIN", &format!("cannot be used: {error}"));
             None
         }
+    }
+}
+
+/// A whitelist that names nothing would take everything off the service, and is most likely a slip.
+fn check_whitelist(curation: &Curation, reader: &mut Reader<'_>) {
+    let list = &curation.repository_whitelist;
+    if list.good.is_empty() && !list.bad.is_empty() {
+        reader.mistake(
+            "NGIT_REPOSITORY_WHITELIST",
+            "has no entry that names a repository; leave it unset to host all",
+        );
     }
 }
 
@@ -197,6 +214,16 @@ fn warnings(config: &Config, sources: &Sources, reader: &Reader<'_>) -> Vec<Stri
              agreed, which is the weaker authority (MNT-11)"
                 .to_owned(),
         );
+    }
+    let lists = &config.curation;
+    for (name, bad) in [
+        ("NGIT_REPOSITORY_WHITELIST", &lists.repository_whitelist.bad),
+        ("NGIT_REPOSITORY_BLACKLIST", &lists.repository_blacklist.bad),
+        ("NGIT_EVENT_BLACKLIST", &lists.event_blacklist.bad),
+    ] {
+        if !bad.is_empty() {
+            warnings.push(format!("{name}: skipped {}", bad.join(", ")));
+        }
     }
     if !reader.without_effect.is_empty() {
         warnings.push(format!(

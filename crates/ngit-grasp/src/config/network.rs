@@ -4,8 +4,10 @@
 use std::net::SocketAddr;
 use std::num::NonZero;
 
+use grasp_core::curation::RepositoryEntry;
+
 use super::setting::settings;
-use super::value::{List, Milliseconds, Relay, Seconds};
+use super::value::{Author, Entries, List, Milliseconds, Relay, Seconds};
 
 settings! {
     /// Following other relays and GRASP servers (GRASP-02, GRASP-03).
@@ -43,16 +45,18 @@ settings! {
 
 settings! {
     /// Which repositories and authors are taken.
-    Curation "What is hosted" {}
-    later {
-        /// Hosts only these: `npub`, `npub/identifier` or `identifier`.
-        repository_whitelist: List<String> = "";
-        /// Never hosts these.
-        repository_blacklist: List<String> = "";
-        /// Brings back what left the blacklist, if it is still held.
+    Curation "What is hosted" {
+        /// Hosts only these: `npub`, `npub/identifier` or `identifier`. What is hosted and not named leaves at
+        /// the next start, and comes back when it is named again while it is held.
+        repository_whitelist: Entries<RepositoryEntry> = "";
+        /// Never hosts these. What is hosted and named leaves at the next start, and is held.
+        repository_blacklist: Entries<RepositoryEntry> = "";
+        /// Brings back at the start what the blacklist took and no longer names, if it is still held.
         blacklist_auto_restore: bool = "false";
-        /// Authors (npub) whose events are refused.
-        event_blacklist: List<String> = "";
+        /// Authors (npub) whose events are refused from now on; the relay's own key is exempt.
+        event_blacklist: Entries<Author> = "";
+    }
+    later {
         /// Mirrors every repository it hears of (GRASP-05).
         archive_all: bool = "false";
         /// Mirrors these repositories.

@@ -55,6 +55,8 @@ settings! {
         disk_floor_bytes: Bytes = "512MiB";
         /// How long replaced and deleted events are kept for recovery.
         holding_retention_secs: Seconds = "7776000";
+        /// How often what has been kept long enough is removed.
+        holding_cleanup_interval_secs: Seconds = "86400";
         /// How long events that expired without their git data are kept and looked for.
         parked_retention_secs: Seconds = "2592000";
         /// How far ahead of this server's clock an event may be dated.
@@ -73,8 +75,6 @@ settings! {
     later {
         /// Limits the integrity pass at the start to these identifiers; none means all.
         startup_integrity_identifiers: List<String> = "";
-        /// How often held events are cleaned up.
-        holding_cleanup_interval_secs: Seconds = "86400";
         /// Removes events of the public audit tool that are older than two hours.
         audit_cleanup: bool = "true";
     }

@@ -232,3 +232,28 @@ fn a_peer_server_is_far_below_the_limits_of_one_address() {
     assert!(config.address.address_queries_per_minute.get() >= 4 * 20);
     assert!(config.address.address_connections.get() >= 4);
 }
+
+/// §19: a bad entry is skipped with a warning; a whitelist of nothing else is a slip that would take everything
+/// off the service.
+#[test]
+fn bad_entries_of_lists_are_skipped_and_named() {
+    let loaded = load(&[
+        ("NGIT_DOMAIN", "grasp.example.com"),
+        ("NGIT_REPOSITORY_WHITELIST", "project, npub1nonsense"),
+        ("NGIT_REPOSITORY_BLACKLIST", "a/b"),
+        ("NGIT_EVENT_BLACKLIST", "spammer"),
+    ])
+    .expect("valid");
+    let lists = &loaded.config.curation;
+    assert_eq!(lists.repository_whitelist.good.len(), 1);
+    assert!(lists.repository_blacklist.good.is_empty());
+    let [white, black, authors] = loaded.warnings.as_slice() else {
+        panic!("three warnings: {:?}", loaded.warnings);
+    };
+    assert!(white.starts_with("NGIT_REPOSITORY_WHITELIST: skipped npub1nonsense ("));
+    assert!(black.starts_with("NGIT_REPOSITORY_BLACKLIST: skipped a/b ("));
+    assert!(authors.starts_with("NGIT_EVENT_BLACKLIST: skipped spammer ("));
+    let Mistakes(mistakes) =
+        load(&[("NGIT_REPOSITORY_WHITELIST", "npub1nonsense")]).expect_err("names nothing");
+    assert_eq!(mistakes[0].of, "NGIT_REPOSITORY_WHITELIST");
+}

@@ -5,6 +5,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use grasp_core::curation::RepositoryEntry;
 use grasp_core::maintainers::MaintainerRule;
 use grasp_core::service::ServiceAddress;
 use ipnet::IpNet;
@@ -176,6 +177,54 @@ impl<T: Value> Value for List<T> {
             .map(T::parse)
             .collect::<Result<_, _>>()
             .map(Self)
+    }
+}
+
+/// A list that an operator keeps over years: an entry that is none is skipped, with a warning (§19).
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Entries<T> {
+    /// What it names.
+    pub(crate) good: Vec<T>,
+    /// What it does not, and why.
+    pub(crate) bad: Vec<String>,
+}
+
+impl<T: Value> Value for Entries<T> {
+    const TAKES: &'static str = "a list, separated by commas";
+    const EMPTY_IS_A_VALUE: bool = true;
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let (mut good, mut bad) = (Vec::new(), Vec::new());
+        let entries = text.split(',').map(str::trim);
+        for entry in entries.filter(|entry| !entry.is_empty()) {
+            match T::parse(entry) {
+                Ok(value) => good.push(value),
+                Err(wanted) => bad.push(format!("{entry} ({wanted})")),
+            }
+        }
+        Ok(Self { good, bad })
+    }
+}
+
+impl Value for RepositoryEntry {
+    const TAKES: &'static str = "`npub`, `npub/identifier` or `identifier`";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse()
+            .map_err(|error: grasp_core::curation::EntryError| error.to_string())
+    }
+}
+
+/// Somebody who writes events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Author(pub(crate) nostr::key::PublicKey);
+
+impl Value for Author {
+    const TAKES: &'static str = "an npub";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let key = grasp_core::name::parse_npub(text);
+        key.map(Self).ok_or_else(|| "the npub is none".to_owned())
     }
 }
 
