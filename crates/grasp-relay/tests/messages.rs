@@ -2,9 +2,10 @@
 
 mod support;
 
+use grasp_relay::RelayLimits;
 use grasp_testkit::Person;
 use serde_json::{Value, json};
-use support::{PROTECTED, SLOW, TestRelay, URL};
+use support::{PROTECTED, SLOW, TestRelay, URL, proof, wide};
 use tokio_tungstenite::tungstenite::Message;
 
 #[tokio::test]
@@ -156,31 +157,105 @@ async fn a_protected_event_is_asked_for_its_author() {
     let protected = alice.draft(1).content(PROTECTED).sign();
     client.send_event(&protected).await;
     let challenge = client.expect().await;
-    assert_eq!(challenge[0], "AUTH");
+    assert_eq!(challenge[0], "AUTH", "the challenge goes out first");
     let refusal = client.answer_to(&protected.id.to_hex()).await.refused();
     assert_eq!(refusal, "auth-required: you must auth");
-    let answer = |relay: &str| {
-        let challenge = challenge[1].as_str().expect("text");
-        let at = nostr::types::Timestamp::now().as_secs();
+    let challenge = challenge[1].as_str().expect("text");
+    client
+        .authenticate(&proof("alice", challenge))
+        .await
+        .accepted();
+    client.publish(&protected).await.accepted();
+    // Bob is here, too, and Alice still.
+    client
+        .authenticate(&proof("bob", challenge))
+        .await
+        .accepted();
+    for who in ["alice", "bob"] {
+        let protected = Person::named(who).draft(2).content(PROTECTED).sign();
+        client.publish(&protected).await.accepted();
+    }
+}
+
+/// NIP-42: a challenge belongs to its connection, and an answer to its challenge, its relay and its time.
+#[tokio::test]
+async fn an_answer_that_does_not_meet_the_challenge_is_refused() {
+    let relay = TestRelay::spawn().await;
+    let (mut client, mut other) = (relay.client().await, relay.client().await);
+    let unasked = proof("alice", "");
+    client.authenticate(&unasked).await.refused();
+    let challenge = relay.challenge(&mut client).await;
+    let of_other = relay.challenge(&mut other).await;
+    assert_ne!(challenge, of_other);
+    let alice = Person::named("alice");
+    let draft = |kind, relay: &str, challenge: &str| {
+        let draft = alice.draft(kind).tag(["relay", relay]);
+        draft.tag(["challenge", challenge])
+    };
+    let now = relay.now();
+    let forged = {
+        let mut forged: Value =
+            serde_json::from_str(&proof("alice", &challenge).as_json()).expect("JSON");
+        forged["sig"] = json!("0".repeat(128));
+        nostr::event::Event::from_json(forged.to_string()).expect("an event's shape")
+    };
+    for wrong in [
+        proof("alice", &of_other),
+        proof("alice", "made up"),
+        draft(22_242, "wss://elsewhere.example.com", &challenge)
+            .at(now)
+            .sign(),
+        draft(22_242, URL, &challenge).at(now - 130).sign(),
+        draft(22_242, URL, &challenge).at(now + 130).sign(),
+        draft(22_243, URL, &challenge).at(now).sign(),
         alice
             .draft(22_242)
-            .at(at)
-            .tag(["relay", relay])
-            .tag(["challenge", challenge])
-            .sign()
-    };
-    let wrong = answer("wss://elsewhere.example.com");
+            .at(now)
+            .tag(["challenge", &challenge])
+            .sign(),
+        alice.draft(22_242).at(now).tag(["relay", URL]).sign(),
+        forged,
+    ] {
+        let refusal = client.authenticate(&wrong).await.refused();
+        assert_eq!(refusal, "auth-required: invalid NIP-42 authentication");
+    }
+    let protected = alice.draft(1).content(PROTECTED).sign();
+    client.publish(&protected).await.refused();
     client
-        .send_text(&format!(r#"["AUTH",{}]"#, wrong.as_json()))
-        .await;
-    let refusal = client.answer_to(&wrong.id.to_hex()).await.refused();
-    assert_eq!(refusal, "auth-required: invalid NIP-42 authentication");
-    let right = answer(URL);
-    client
-        .send_text(&format!(r#"["AUTH",{}]"#, right.as_json()))
-        .await;
-    client.answer_to(&right.id.to_hex()).await.accepted();
+        .authenticate(&proof("alice", &challenge))
+        .await
+        .accepted();
     client.publish(&protected).await.accepted();
+}
+
+/// Case 44: what finds no place to be decided waits for one, and is answered like the others.
+#[tokio::test]
+async fn events_that_find_the_queue_full_are_answered_all_the_same() {
+    let relay = TestRelay::with(RelayLimits {
+        submissions_max: 2,
+        submissions_total_max: 3,
+        ..wide()
+    })
+    .await;
+    let mut clients = [relay.client().await, relay.client().await];
+    let alice = Person::named("alice");
+    let events: Vec<_> = (0..20)
+        .map(|n| {
+            alice
+                .draft(1)
+                .tag(["n", &n.to_string()])
+                .content(SLOW)
+                .sign()
+        })
+        .collect();
+    for (n, event) in events.iter().enumerate() {
+        clients[n % 2].send_event(event).await;
+    }
+    relay.shelf.gate.add_permits(events.len());
+    for (n, event) in events.iter().enumerate() {
+        let answer = clients[n % 2].answer_to(&event.id.to_hex()).await;
+        assert_eq!(answer.accepted(), "");
+    }
 }
 
 /// CLI-2: what was submitted is answered, then the connection closes.

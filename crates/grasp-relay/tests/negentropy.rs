@@ -162,3 +162,27 @@ async fn negentropy_that_is_off_says_so() {
     );
     assert!(client.is_alive().await);
 }
+
+/// EV-4: a set that sessions share is as long as what it holds is served.
+#[tokio::test]
+async fn what_has_ended_is_not_reconciled_any_more() {
+    let relay = TestRelay::spawn().await;
+    relay.fill(5, 1, "x").await;
+    let mut client = relay.client().await;
+    let end = relay.now() + 10;
+    let ending = Person::named("alice")
+        .draft(1)
+        .tag(["expiration", &end.to_string()])
+        .sign();
+    client.publish(&ending).await.accepted();
+    let all = json!({"kinds": [1]});
+    let mut other = relay.client().await;
+    let open = json!(["NEG-OPEN", "n", all, "6100000200"]);
+    other.send_json(&open).await;
+    assert_eq!(other.expect().await[0], "NEG-MSG", "the set stays in use");
+    let (_, need) = reconcile(&mut client, all.clone(), &[]).await;
+    assert!(need.contains(&ending.id.to_bytes()) && need.len() == 6);
+    relay.set_now(end);
+    let (_, need) = reconcile(&mut client, all, &[]).await;
+    assert!(!need.contains(&ending.id.to_bytes()) && need.len() == 5);
+}

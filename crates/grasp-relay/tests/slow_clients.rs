@@ -21,10 +21,28 @@ fn narrow() -> RelayLimits {
     }
 }
 
+/// §16: one slow socket among many, and all of them together.
+#[tokio::test]
+async fn a_socket_that_takes_the_room_of_all_loses_its_subscription() {
+    let limits = RelayLimits {
+        outbound_bytes_max: 100_000_000,
+        outbound_total_bytes_max: 300_000,
+        ..wide()
+    };
+    let relay = TestRelay::with(limits).await;
+    overflows(&relay, Limit::OutboundTotal).await;
+    assert_eq!(relay.refusals(Limit::Outbound), 0);
+}
+
 /// RLY-3: the subscription goes, the answers stay.
 #[tokio::test]
 async fn a_subscription_that_overflows_is_closed_and_answers_still_come() {
     let relay = TestRelay::with(narrow()).await;
+    overflows(&relay, Limit::Outbound).await;
+    assert_eq!(relay.refusals(Limit::OutboundTotal), 0);
+}
+
+async fn overflows(relay: &TestRelay, limit: Limit) {
     let mut slow = relay.client().await;
     for id in ["flooded", "calm"] {
         let kind = if id == "calm" { 2 } else { 1 };
@@ -33,7 +51,7 @@ async fn a_subscription_that_overflows_is_closed_and_answers_still_come() {
         slow.stored(id).await;
     }
     relay.fill(FLOOD, 1, &"x".repeat(50_000)).await;
-    assert_eq!(relay.refusals(Limit::Outbound), 1);
+    assert_eq!(relay.refusals(limit), 1);
     assert_eq!(relay.fanout.subscriptions(), 1);
     let (own, calm) = (
         Person::named("bob").draft(3).sign(),

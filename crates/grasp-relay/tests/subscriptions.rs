@@ -443,3 +443,58 @@ async fn a_query_on_an_idle_connection_takes_a_moment() {
         times[50]
     );
 }
+
+/// NIP-45: an event that several filters match counts once, and limits of filters do not count.
+#[tokio::test]
+async fn a_count_over_several_filters_is_that_of_their_union() {
+    let relay = TestRelay::with(grasp_relay::RelayLimits {
+        filter_limit: 5,
+        ..support::wide()
+    })
+    .await;
+    relay.fill(30, 1, "x").await;
+    relay.fill(20, 2, "x").await;
+    let mut client = relay.client().await;
+    let mut count = async |filters: &[Value]| {
+        let mut request = vec![json!("COUNT"), json!("c")];
+        request.extend_from_slice(filters);
+        client.send_json(&Value::Array(request)).await;
+        let answer = client.expect().await;
+        assert_eq!((&answer[0], &answer[1]), (&json!("COUNT"), &json!("c")));
+        answer[2]["count"].as_u64().expect("a count")
+    };
+    let (ones, early) = (json!({"kinds": [1]}), json!({"until": 1_700_000_009_u64}));
+    assert_eq!(count(&[ones.clone(), ones.clone()]).await, 30);
+    assert_eq!(count(&[ones.clone(), early]).await, 40);
+    assert_eq!(count(&[json!({"kinds": [1], "limit": 3})]).await, 30);
+    assert_eq!(count(&[json!({"ids": []}), ones]).await, 30);
+    assert_eq!(count(&[json!({"kinds": [3]})]).await, 0);
+}
+
+/// EV-4: what ends while a slow client still reads is not sent any more.
+#[tokio::test]
+async fn an_event_that_ends_during_a_long_answer_is_left_out() {
+    let limits = grasp_relay::RelayLimits {
+        outbound_bytes_max: 300_000,
+        ..support::wide()
+    };
+    let relay = TestRelay::with(limits).await;
+    // More than any socket buffers on the way.
+    let events = relay.fill(220, 1, &"x".repeat(50_000)).await;
+    let end = relay.now() + 100;
+    let ending = Person::named("bob")
+        .draft(1)
+        .at(1)
+        .tag(["expiration", &end.to_string()])
+        .sign();
+    let mut client = relay.client().await;
+    client.publish(&ending).await.accepted();
+    assert_eq!(client.query(&[json!({"until": 1})]).await, [ending]);
+    client.subscribe("s", &[json!({"kinds": [1]})]).await;
+    // The answer has begun and has not come to its last event.
+    let first = client.live("s").await;
+    relay.set_now(end);
+    let rest = client.stored("s").await;
+    assert_eq!(1 + rest.len(), events.len());
+    assert!(rest.iter().all(|event| events.contains(event)) && events.contains(&first));
+}

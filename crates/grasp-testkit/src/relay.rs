@@ -191,6 +191,13 @@ impl RelayClient {
         self.answer_to(&event.id.to_hex()).await
     }
 
+    /// Answers a challenge (NIP-42) and waits for the `OK`.
+    pub async fn authenticate(&mut self, proof: &Event) -> Answer {
+        self.send_text(&format!(r#"["AUTH",{}]"#, proof.as_json()))
+            .await;
+        self.answer_to(&proof.id.to_hex()).await
+    }
+
     /// Sends an event without waiting for its `OK`.
     pub async fn send_event(&mut self, event: &Event) {
         self.send_text(&format!(r#"["EVENT",{}]"#, event.as_json()))

@@ -208,9 +208,11 @@ fn relay_limits(config: &Config) -> RelayLimits {
         filter_limit: relay.relay_filter_limit.get(),
         event_bytes_max: bytes(relay.relay_max_event_size_bytes.0),
         messages_per_minute: relay.relay_messages_per_minute.get(),
+        event_tags_max: relay.relay_max_event_tags.get(),
         events_per_minute: relay.relay_events_per_minute.get(),
         queries_per_minute: relay.relay_queries_per_minute.get(),
         auth_per_minute: relay.relay_auth_per_minute.get(),
+        auth_keys_max: relay.relay_auth_keys.get(),
         outbound_bytes_max: bytes(relay.relay_outbound_bytes.0),
         outbound_total_bytes_max: bytes(relay.relay_outbound_total_bytes.0),
         negentropy: NegentropyLimits {
@@ -219,6 +221,7 @@ fn relay_limits(config: &Config) -> RelayLimits {
             sessions_max: relay.relay_neg_sessions.get(),
             items_max: relay.relay_neg_items.get(),
             items_shared_max: relay.relay_neg_items_shared.get(),
+            items_total_max: relay.relay_neg_items_total.get(),
             frame_bytes_max: bytes(relay.relay_neg_frame_bytes.0),
             ..NegentropyLimits::default()
         },

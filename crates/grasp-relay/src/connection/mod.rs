@@ -101,9 +101,12 @@ pub(crate) async fn run<I: Intake>(
         }
     }
     outbound.end();
-    if end == End::Stuck {
-        metrics.refused(Limit::SlowReader);
-    } else {
+    match end {
+        End::Stuck => metrics.refused(Limit::SlowReader),
+        End::TooBig => metrics.refused(Limit::MessageBytes),
+        End::Left | End::Silent | End::Shutdown => {}
+    }
+    if end != End::Stuck {
         // Reads on until the client has closed too, or its last frames would be lost with the socket.
         let _ = timeout(FAREWELL, async {
             while let Some(Ok(_)) = stream.next().await {}

@@ -70,24 +70,22 @@ impl Outbound {
         self.append(&mut queue, frame);
     }
 
-    /// Queues a live event if there is room.
-    #[must_use]
-    pub(crate) fn offer(&self, frame: Frame) -> bool {
+    /// Queues a live event if there is room; else says which bound is reached.
+    pub(crate) fn offer(&self, frame: Frame) -> Result<(), Limit> {
         let mut queue = self.lock();
-        let fits = queue.ended || self.has_room(&queue, frame.weight());
-        if fits {
-            self.append(&mut queue, frame);
+        if !queue.ended {
+            self.check_room(&queue, frame.weight())?;
         }
-        fits
+        self.append(&mut queue, frame);
+        Ok(())
     }
 
-    /// Keeps room for `bytes` that come later, if there is some.
-    pub(crate) fn try_reserve(self: &Arc<Self>, bytes: usize) -> Option<Reservation> {
+    /// Keeps room for `bytes` that come later, if there is some; else says which bound is reached.
+    pub(crate) fn try_reserve(self: &Arc<Self>, bytes: usize) -> Result<Reservation, Limit> {
         let mut queue = self.lock();
-        self.has_room(&queue, bytes).then(|| {
-            self.charge(&mut queue, bytes);
-            self.reservation(bytes)
-        })
+        self.check_room(&queue, bytes)?;
+        self.charge(&mut queue, bytes);
+        Ok(self.reservation(bytes))
     }
 
     /// Waits for room and keeps a page's worth of it for stored events.
@@ -180,8 +178,8 @@ impl Outbound {
     }
 
     /// A subscription was closed for want of room.
-    pub(crate) fn count_overflow(&self) {
-        self.metrics.refused(Limit::Outbound);
+    pub(crate) fn count_overflow(&self, limit: Limit) {
+        self.metrics.refused(limit);
     }
 
     /// Bytes queued, being written, or reserved.
@@ -190,11 +188,15 @@ impl Outbound {
         self.lock().bytes
     }
 
-    fn has_room(&self, queue: &Queue, bytes: usize) -> bool {
+    fn check_room(&self, queue: &Queue, bytes: usize) -> Result<(), Limit> {
         let after = queue.bytes + bytes;
-        let own = after <= self.bytes_max || queue.bytes == 0;
-        let common = self.total() + bytes <= self.total_bytes_max || after <= SHARE;
-        own && common
+        if after > self.bytes_max && queue.bytes > 0 {
+            Err(Limit::Outbound)
+        } else if self.total() + bytes > self.total_bytes_max && after > SHARE {
+            Err(Limit::OutboundTotal)
+        } else {
+            Ok(())
+        }
     }
 
     fn append(&self, queue: &mut Queue, frame: Frame) {
@@ -277,7 +279,8 @@ mod tests {
     async fn answers_enter_a_full_queue_and_live_events_do_not() {
         let metrics = Arc::new(Metrics::default());
         let outbound = Outbound::new(10_000, 1_000_000, Arc::clone(&metrics));
-        while outbound.offer(event(1_000)) {}
+        while outbound.offer(event(1_000)).is_ok() {}
+        assert_eq!(outbound.offer(event(1_000)), Err(Limit::Outbound));
         assert!(outbound.bytes() <= 10_000);
         outbound.push(Frame::eose("s"));
         let frames = outbound.take(usize::MAX).await;
@@ -296,10 +299,11 @@ mod tests {
     fn clients_who_read_keep_a_share_when_others_use_up_the_budget() {
         let metrics = Arc::new(Metrics::default());
         let slow = Outbound::new(1_000_000, 200_000, Arc::clone(&metrics));
-        while slow.offer(event(1_000)) {}
+        while slow.offer(event(1_000)).is_ok() {}
+        assert_eq!(slow.offer(event(1_000)), Err(Limit::OutboundTotal));
         let fast = Outbound::new(1_000_000, 200_000, Arc::clone(&metrics));
-        assert!(fast.offer(event(1_000)));
-        while fast.offer(event(1_000)) {}
+        assert_eq!(fast.offer(event(1_000)), Ok(()));
+        while fast.offer(event(1_000)).is_ok() {}
         assert!(fast.bytes() <= SHARE);
         drop((slow, fast));
         assert_eq!(metrics.outbound_bytes.load(Relaxed), 0);

@@ -69,9 +69,10 @@ impl<I: Intake> Session<I> {
             return;
         };
         let (reader, turn) = (self.shared.reader.clone(), Arc::clone(&self.queries_free));
+        let clock = Arc::clone(&self.shared.clock);
         let task = self.jobs.spawn(async move {
             let _turn = turn.acquire().await;
-            rest.send(&reader).await;
+            rest.send(&reader, &clock).await;
         });
         self.subscriptions.answering(id, task);
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use grasp_core::event::VerifiedEvent;
 use nostr::event::Event;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
@@ -12,7 +13,7 @@ use super::outbound::Outbound;
 use super::rates::Rates;
 use super::subscriptions::Subscriptions;
 use crate::address::{ClientAddress, Rate};
-use crate::auth::{self, Auth};
+use crate::auth::{self, Auth, Refusal};
 use crate::intake::{Answered, Intake, Submitter, Turn};
 use crate::limits::Limit;
 use crate::message::{ClientMessage, claimed_id};
@@ -234,20 +235,27 @@ impl<I: Intake> Session<I> {
             let refusal = "rate-limited: too many authentication attempts";
             return self.outbound.push(Frame::ok(&id, false, refusal));
         }
-        let accepted = match self.verified(text).await {
-            Some(event) => {
-                let intake = &self.shared.intake;
-                let now = (self.shared.clock)();
-                self.auth
-                    .accept(&event, now, |url| intake.is_this_relay(url))
-            }
-            None => false,
+        let event = self.verified(text).await;
+        let frame = match event.ok_or(Refusal::Invalid).and_then(|it| self.meet(&it)) {
+            Ok(()) => Frame::ok(&id, true, ""),
+            Err(refusal) => Frame::ok(&id, false, &refusal.to_string()),
         };
-        let message = if accepted { "" } else { auth::INVALID };
-        self.outbound.push(Frame::ok(&id, accepted, message));
+        self.outbound.push(frame);
     }
 
-    async fn verified(&self, text: &str) -> Option<grasp_core::event::VerifiedEvent> {
+    /// Whether an answer meets the challenge.
+    fn meet(&mut self, event: &VerifiedEvent) -> Result<(), Refusal> {
+        let shared = &self.shared;
+        let (now, keys_max) = ((shared.clock)(), shared.limits.auth_keys_max);
+        let is_this_relay = |url: &str| shared.intake.is_this_relay(url);
+        let met = self.auth.accept(event, now, keys_max, is_this_relay);
+        if let Err(Refusal::TooManyKeys(_)) = met {
+            shared.metrics.refused(Limit::AuthKeys);
+        }
+        met
+    }
+
+    async fn verified(&self, text: &str) -> Option<VerifiedEvent> {
         if text.len() > self.shared.limits.event_bytes_max {
             return None;
         }

@@ -28,6 +28,10 @@ labels! {
         Negentropy = "negentropy_messages",
         /// `AUTH` a minute on one connection.
         Auth = "auth",
+        /// Keys that one connection has proven to hold.
+        AuthKeys = "auth_keys",
+        /// Bytes of one message: its connection ends.
+        MessageBytes = "message_bytes",
         /// Bytes of one event.
         EventBytes = "event_bytes",
         /// Tags of one event.
@@ -46,8 +50,10 @@ labels! {
         NegentropyItems = "negentropy_items",
         /// Items of all negentropy sessions.
         NegentropyItemsTotal = "negentropy_items_total",
-        /// Bytes queued to one socket, or to all: a subscription was closed.
+        /// Bytes queued to one socket: a subscription was closed.
         Outbound = "outbound_bytes",
+        /// Bytes queued to all sockets: a subscription was closed.
+        OutboundTotal = "outbound_total_bytes",
         /// A socket took nothing for too long.
         SlowReader = "slow_reader",
         /// Connections of one address.
@@ -96,6 +102,8 @@ pub struct RelayLimits {
     pub queries_per_minute: u32,
     /// `AUTH` a minute on one connection.
     pub auth_per_minute: u32,
+    /// Keys that one connection may prove to hold (NIP-42).
+    pub auth_keys_max: usize,
     /// Events of one connection that are being decided at a time; the next one is read when one is done.
     pub submissions_max: usize,
     /// Events of all connections that are being decided at a time.
@@ -155,6 +163,7 @@ impl Default for RelayLimits {
             events_per_minute: 60,
             queries_per_minute: 1_200,
             auth_per_minute: 30,
+            auth_keys_max: 16,
             submissions_max: 64,
             submissions_total_max: 8_192,
             queries_running_max: 4 * cores,

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use grasp_core::filter::Filter;
 use grasp_store::{CommitVersion, QueryLimits, Row};
 use negentropy::{Id, NegentropyStorageVector};
+use nostr::types::Timestamp;
 
 use crate::Clock;
 use crate::limits::NegentropyLimits;
@@ -52,7 +53,17 @@ pub(crate) struct Sets {
 #[derive(Debug, Default)]
 struct Shared {
     built: CommitVersion,
+    /// Then one of its items ends (EV-4), and no commit says so.
+    until: Option<Timestamp>,
     set: Weak<Set>,
+}
+
+impl Shared {
+    /// The set, if it is still that of all events of its kind.
+    fn current(&self, newest: CommitVersion, now: Timestamp) -> Option<Arc<Set>> {
+        let whole = newest == self.built && self.until.is_none_or(|end| now < end);
+        whole.then(|| self.set.upgrade()).flatten()
+    }
 }
 
 impl Sets {
@@ -71,13 +82,11 @@ impl Sets {
         reader: &Reader,
         filter: Filter,
     ) -> Result<Arc<Set>, SetError> {
-        match the_only_kind(&filter) {
-            Some(kind) => self.build_shared(reader, kind, filter).await,
-            None => Ok(self
-                .build_own(reader, filter, self.limits.items_max)
-                .await?
-                .1),
+        if let Some(kind) = the_only_kind(&filter) {
+            return self.build_shared(reader, kind, filter).await;
         }
+        let built = self.build_own(reader, filter, self.limits.items_max);
+        Ok(built.await?.set)
     }
 
     async fn build_shared(
@@ -88,20 +97,21 @@ impl Sets {
     ) -> Result<Arc<Set>, SetError> {
         let place = self.place_of(kind);
         let mut shared = place.lock().await;
-        if let Some(set) = shared.set.upgrade() {
-            let read = reader.run(Lane::Quick, |store| Ok(store.snapshot()?.version()));
-            if read.await? == shared.built {
+        if shared.set.strong_count() > 0 {
+            let newest = reader.run(Lane::Quick, |store| Ok(store.snapshot()?.version()));
+            if let Some(set) = shared.current(newest.await?, (self.clock)()) {
                 return Ok(set);
             }
         }
-        let (built, set) = self
+        let built = self
             .build_own(reader, filter, self.limits.items_shared_max)
             .await?;
         *shared = Shared {
-            built,
-            set: Arc::downgrade(&set),
+            built: built.version,
+            until: built.until,
+            set: Arc::downgrade(&built.set),
         };
-        Ok(set)
+        Ok(built.set)
     }
 
     fn place_of(&self, kind: u16) -> Arc<tokio::sync::Mutex<Shared>> {
@@ -120,17 +130,19 @@ impl Sets {
         reader: &Reader,
         mut filter: Filter,
         items_max: usize,
-    ) -> Result<(CommitVersion, Arc<Set>), SetError> {
+    ) -> Result<Built, SetError> {
         filter.limit = None;
         let items = Items {
             found: Vec::new(),
             most: items_max,
+            until: None,
         };
         let limits = QueryLimits::unlimited((self.clock)());
         let scan = reader
             .finish(Scan::new(vec![filter], limits, items))
             .await?;
-        let (built, found) = (scan.snapshots().0, scan.sink.found);
+        let (version, until) = (scan.snapshots().0, scan.sink.until);
+        let found = scan.sink.found;
         if found.len() > items_max {
             return Err(SetError::TooMany);
         }
@@ -145,7 +157,11 @@ impl Sets {
             items,
             _charge: charge,
         };
-        Ok((built, Arc::new(set)))
+        Ok(Built {
+            version,
+            until,
+            set: Arc::new(set),
+        })
     }
 
     fn charge(&self, items: usize) -> Option<Charge> {
@@ -166,16 +182,28 @@ impl fmt::Debug for Sets {
     }
 }
 
+/// A set that is new.
+struct Built {
+    /// As of this commit.
+    version: CommitVersion,
+    /// See [`Shared::until`].
+    until: Option<Timestamp>,
+    set: Arc<Set>,
+}
+
 /// Gathers one item more than there may be, which tells that there are too many.
 #[derive(Debug)]
 struct Items {
     found: Vec<(u64, [u8; 32])>,
     most: usize,
+    /// When the first of them ends.
+    until: Option<Timestamp>,
 }
 
 impl Sink for Items {
     fn take(&mut self, row: Row<'_>, _: bool) -> ControlFlow<()> {
         self.found.push((row.created_at, row.id.to_bytes()));
+        self.until = self.until.into_iter().chain(row.ends).min();
         if self.found.len() > self.most {
             ControlFlow::Break(())
         } else {

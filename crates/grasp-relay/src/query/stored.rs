@@ -13,10 +13,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use grasp_core::lifecycle::Stage;
-use grasp_store::{QueryLimits, Row, Store, StoreError};
+use grasp_store::{QueryLimits, Row, Store, StoreError, StoredEvent};
 use nostr::event::EventId;
+use nostr::types::Timestamp;
 
 use super::{Lane, ReadError, Reader, Scan, Sink};
+use crate::Clock;
 use crate::connection::frame::Frame;
 use crate::connection::outbound::Reservation;
 use crate::subscription::{Boundary, Subscription, has_stored_part};
@@ -90,15 +92,15 @@ impl Stored {
     }
 
     /// Sends the rest, then `EOSE`, then what came meanwhile.
-    pub(crate) async fn send(self, reader: &Reader) {
+    pub(crate) async fn send(self, reader: &Reader, clock: &Clock) {
         let subscription = Arc::clone(&self.subscription);
-        match self.send_all(reader).await {
+        match self.send_all(reader, clock).await {
             Ok(sent) => sent.go_live(),
             Err(error) => fail(&subscription, &error),
         }
     }
 
-    async fn send_all(mut self, reader: &Reader) -> Result<Self, ReadError> {
+    async fn send_all(mut self, reader: &Reader, clock: &Clock) -> Result<Self, ReadError> {
         if !self.scan.is_done() {
             self.scan.sink.page = Some(Page::within(&self.subscription).await);
             self.scan = reader.finish(self.scan).await?;
@@ -106,9 +108,10 @@ impl Stored {
         }
         while !self.is_complete() && !self.subscription.is_over() {
             let page = Page::within(&self.subscription).await;
+            let now = clock();
             self = reader
                 .run(Lane::Quick, move |store| {
-                    self.read_page(store, page)?;
+                    self.read_page(store, page, now)?;
                     Ok(self)
                 })
                 .await?;
@@ -117,7 +120,13 @@ impl Stored {
         Ok(self)
     }
 
-    fn read_page(&mut self, store: &Store, mut page: Page) -> Result<(), StoreError> {
+    /// What was deleted meanwhile, or has ended (EV-4), is left out.
+    fn read_page(
+        &mut self,
+        store: &Store,
+        mut page: Page,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
         let snapshot = store.snapshot()?;
         let view = snapshot.view();
         self.scan.seen(snapshot.version());
@@ -125,8 +134,11 @@ impl Stored {
         while !page.is_full()
             && let Some(id) = found.rest.pop_front()
         {
-            let stored = view.event(&id)?;
-            if let Some(stored) = stored.filter(|stored| stored.stage == Stage::Served) {
+            let is_shown = |stored: &StoredEvent| {
+                let ended = stored.event.expiration().is_some_and(|end| end <= now);
+                stored.stage == Stage::Served && !ended
+            };
+            if let Some(stored) = view.event(&id)?.filter(is_shown) {
                 page.add(stored.json);
                 found.late.insert(id);
             }

@@ -17,6 +17,7 @@ use nostr::event::{Event, EventId};
 
 use crate::connection::frame::{Frame, event_prefix};
 use crate::connection::outbound::{Outbound, Reservation};
+use crate::limits::Limit;
 
 /// What an overflowing subscription is told (§5).
 const OVERFLOW: &str = "error: live event buffer overflow; resubscribe to recover stored events";
@@ -124,18 +125,22 @@ impl Subscription {
         };
         let mut phase = self.lock();
         let taken = match &mut *phase {
-            Phase::Over => true,
+            Phase::Over => Ok(()),
             Phase::Live { beyond } => {
                 let stored = stored_part_asks && was_stored(beyond, live.event.id, live.version);
-                stored || self.outbound.offer(self.event_frame(live.json.clone()))
+                if stored {
+                    Ok(())
+                } else {
+                    self.outbound.offer(self.event_frame(live.json.clone()))
+                }
             }
             Phase::Storing { held } => self.hold(held, live, stored_part_asks),
         };
-        if taken {
+        let Err(limit) = taken else {
             return Offered::Done;
-        }
+        };
         *phase = Phase::Over;
-        self.outbound.count_overflow();
+        self.outbound.count_overflow(limit);
         self.outbound.push(Frame::closed(&self.id, OVERFLOW));
         Offered::Overflowed
     }
@@ -151,11 +156,14 @@ impl Subscription {
         Some(matching.any(has_stored_part))
     }
 
-    fn hold(&self, held: &mut Vec<Held>, live: LiveEvent<'_>, stored_part_asks: bool) -> bool {
+    fn hold(
+        &self,
+        held: &mut Vec<Held>,
+        live: LiveEvent<'_>,
+        stored_part_asks: bool,
+    ) -> Result<(), Limit> {
         let weight = self.event_frame(live.json.clone()).weight();
-        let Some(room) = self.outbound.try_reserve(weight) else {
-            return false;
-        };
+        let room = self.outbound.try_reserve(weight)?;
         held.push(Held {
             id: live.event.id,
             json: live.json.clone(),
@@ -163,7 +171,7 @@ impl Subscription {
             stored_part_asks,
             room,
         });
-        true
+        Ok(())
     }
 
     /// Sends stored events in the room that was kept for them. `false` if nobody wants them any more.

@@ -183,6 +183,14 @@ impl TestRelay {
             .expect("the upgrade is never refused")
     }
 
+    /// Has the relay ask who is there; its challenge.
+    pub async fn challenge(&self, client: &mut RelayClient) -> String {
+        let protected = Person::named("somebody").draft(1).content(PROTECTED).sign();
+        client.publish(&protected).await.refused();
+        let asked = client.expect_where(|m| m[0] == "AUTH").await;
+        asked[1].as_str().expect("text").to_owned()
+    }
+
     pub fn now(&self) -> u64 {
         self.now.load(Relaxed)
     }
@@ -249,6 +257,16 @@ impl TestRelay {
             self.fanout.publish(served);
         }
     }
+}
+
+/// The answer of a person to a challenge (NIP-42).
+pub fn proof(who: &str, challenge: &str) -> Event {
+    Person::named(who)
+        .draft(22_242)
+        .at(Timestamp::now().as_secs())
+        .tag(["relay", URL])
+        .tag(["challenge", challenge])
+        .sign()
 }
 
 /// The published bounds, but rates that no test reaches by accident.

@@ -55,6 +55,8 @@ pub struct Row<'a> {
     pub kind: u16,
     /// Its canonical JSON.
     pub json: &'a [u8],
+    /// NIP-40: from then on it is not shown any more (EV-4).
+    pub ends: Option<Timestamp>,
 }
 
 /// A place in the order of answers: later time first, then lower id. Smaller comes first.
@@ -235,6 +237,7 @@ fn row<'a>(record: &Record<'a>) -> Row<'a> {
         created_at: record.created_at(),
         kind: record.kind(),
         json: record.json(),
+        ends: record.expiration(),
     }
 }
 

@@ -18,6 +18,8 @@ settings! {
         relay_filter_limit: NonZero<usize> = "500";
         /// Largest event.
         relay_max_event_size_bytes: Bytes = "196608";
+        /// Tags of one event.
+        relay_max_event_tags: NonZero<usize> = "5000";
         /// Events a minute that one connection may send.
         relay_events_per_minute: NonZero<u32> = "60";
         /// REQ and COUNT a minute and connection.
@@ -26,6 +28,8 @@ settings! {
         relay_neg_per_minute: NonZero<u32> = "1200";
         /// AUTH a minute and connection.
         relay_auth_per_minute: NonZero<u32> = "30";
+        /// Keys that one connection may authenticate as.
+        relay_auth_keys: NonZero<usize> = "16";
         /// Messages of any kind a minute and connection.
         relay_messages_per_minute: NonZero<u32> = "6000";
         /// Memory of one connection's subscriptions.
@@ -42,6 +46,8 @@ settings! {
         relay_neg_frame_bytes: Bytes = "60000";
         /// Events a negentropy filter on one kind may cover; the set is shared between sessions.
         relay_neg_items_shared: NonZero<usize> = "1000000";
+        /// Events that all negentropy sessions together may cover; each takes 40 bytes of memory.
+        relay_neg_items_total: NonZero<usize> = "8000000";
     }
 }
 
