@@ -147,7 +147,6 @@ impl Server {
                 request_max: settings.git_limits.request_bytes,
                 ..UploadConfig::new(fetches)
             },
-            git_limits: settings.git_limits,
             owner_hex,
             stop: stop.clone(),
             monitoring: (settings.monitoring.exposure == Exposure::Public)

@@ -325,6 +325,16 @@ impl Server {
         self.http().await.request(method, target, headers).await
     }
 
+    /// How often a limit has refused something, as monitoring sees it. Fails the test if it has no series.
+    pub async fn refusals(&self, limit: &str) -> u64 {
+        let series = format!("ngit_limit_refusals_total{{limit=\"{limit}\"}} ");
+        let page = self.request("GET", &(self.base() + "/metrics"), &[]).await;
+        let page = page.text();
+        let count = page.lines().find_map(|line| line.strip_prefix(&series));
+        let count = count.and_then(|count| count.parse().ok());
+        count.unwrap_or_else(|| panic!("{limit} has no series"))
+    }
+
     /// Publishes an event.
     pub async fn publish(&self, event: &Event) -> Answer {
         publish(&self.ws, event).await

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::branches;
 use super::ground::Ground;
-use super::{Push, PushPlan, Verdict, proposals};
+use super::proposals::{self, Refusal};
+use super::{Push, PushPlan, Verdict};
 use crate::lifecycle::{Batch, Change, Stage};
 use crate::name::RepoAddress;
 use crate::purgatory;
@@ -19,14 +20,17 @@ impl Push<'_> {
         let (names, ground) = (self.screen(), Ground::of(self));
         let mut verdicts: BTreeMap<usize, Verdict> = BTreeMap::new();
         let mut wanted = Vec::new();
-        let mut uploads = 0;
+        let (mut uploads, mut crowded) = (0, false);
         for (at, (name, command)) in names.iter().zip(self.commands).enumerate() {
             match name {
                 Err(reason) => {
                     verdicts.insert(at, Verdict::Refuse(reason.clone()));
                 }
                 Ok(name) if name.space() == RefSpace::Proposal => {
-                    let verdict = proposals::judge(self, &ground, name, command.new, uploads);
+                    let judged = proposals::judge(self, &ground, name, command.new, uploads);
+                    crowded |= matches!(judged, Err(Refusal::NoPlace(_)));
+                    let verdict =
+                        judged.unwrap_or_else(|refusal| Verdict::Refuse(refusal.to_string()));
                     uploads += usize::from(matches!(
                         verdict,
                         Verdict::Accept {
@@ -47,6 +51,7 @@ impl Push<'_> {
             candidate: ruling.candidate,
             obstacle: ruling.obstacle.map(Box::new),
             extend: Batch::new(),
+            crowded,
         };
         self.finish(plan)
     }

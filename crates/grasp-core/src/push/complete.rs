@@ -169,5 +169,6 @@ fn taken_back(plan: &PushPlan, now: &PushPlan, reason: &str) -> PushPlan {
         candidate: None,
         obstacle: now.obstacle.clone(),
         extend: Batch::new(),
+        crowded: now.crowded,
     }
 }

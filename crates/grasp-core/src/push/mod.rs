@@ -51,6 +51,8 @@ pub struct PushPlan {
     pub obstacle: Option<Box<Obstacle>>,
     /// Deadlines that an authorised push extends (PUR-3).
     pub extend: Batch,
+    /// Whether an upload is refused since too many wait here for their events (§16).
+    pub crowded: bool,
 }
 
 /// What becomes of one command.

@@ -13,6 +13,22 @@ use crate::name::{Coordinate, RepoAddress};
 use crate::oid::Oid;
 use crate::refname::RefName;
 
+/// Why a command is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refusal {
+    /// As many uploads wait in the repository as may (§16).
+    #[error("{0} uploads wait here for their events: publish them, or try again later")]
+    NoPlace(usize),
+    #[error("{0}")]
+    Because(String),
+}
+
+impl From<String> for Refusal {
+    fn from(reason: String) -> Self {
+        Self::Because(reason)
+    }
+}
+
 /// Judges one command. `uploads` is how many others of the same push bind an id.
 pub(super) fn judge(
     push: &Push<'_>,
@@ -20,19 +36,18 @@ pub(super) fn judge(
     name: &RefName,
     new: Oid,
     uploads: usize,
-) -> Verdict {
+) -> Result<Verdict, Refusal> {
     let Some(event) = name.proposal_event() else {
         let reason = "refs/nostr/ takes an event id: 64 lowercase hex digits, nothing more";
-        return Verdict::Refuse(reason.to_owned());
+        return Err(reason.to_owned().into());
     };
-    let judged = if new.is_zero() {
-        delete(push, name)
+    if new.is_zero() {
+        Ok(delete(push, name)?)
     } else if let Some(known) = known(push, &event) {
-        bind_to_event(push, ground, (name, &event), &known, new)
+        Ok(bind_to_event(push, ground, (name, &event), &known, new)?)
     } else {
         upload(push, ground, (name, &event), new, uploads)
-    };
-    judged.unwrap_or_else(Verdict::Refuse)
+    }
 }
 
 /// PUSH-3, PUSH-4
@@ -107,15 +122,15 @@ fn upload(
     (name, event): (&RefName, &EventId),
     new: Oid,
     uploads: usize,
-) -> Result<Verdict, String> {
+) -> Result<Verdict, Refusal> {
     let announced = matches!(push.repo, RepoAddress::Announced(_));
     if announced && !ground.exists {
-        return Err("No repository announcement found".to_owned());
+        return Err("No repository announcement found".to_owned().into());
     }
     let records = ground.uploads_of(event);
     if let Some(other) = records.iter().find(|it| it.commit != new) {
         let bound = other.commit;
-        return Err(format!("bound to commit {bound} until its event comes"));
+        return Err(format!("bound to commit {bound} until its event comes").into());
     }
     let here = records.iter().find(|it| it.repository == *push.repo);
     if here.is_some_and(|it| it.deadline > push.cx.now) {
@@ -126,13 +141,12 @@ fn upload(
         .get(name)
         .is_some_and(|present| *present != new)
     {
-        return Err("exists with another commit, and is never moved by a push".to_owned());
+        let reason = "exists with another commit, and is never moved by a push";
+        return Err(reason.to_owned().into());
     }
     let most = push.cx.policy.uploads.per_repository;
     if here.is_none() && ground.uploads_here + uploads >= most {
-        return Err(format!(
-            "{most} uploads wait here for their events: publish them, or try again later"
-        ));
+        return Err(Refusal::NoPlace(most));
     }
     Ok(Verdict::Accept {
         installs: Some(new),

@@ -161,6 +161,10 @@ labels! {
         PurgatoryAuthorAnnouncements = "purgatory_author_announcements",
         /// Waiting states and proposals of one author.
         PurgatoryAuthorEvents = "purgatory_author_events",
+        /// How far ahead of the clock an event is dated.
+        CreatedAhead = "created_at_ahead",
+        /// Targets of one deletion request.
+        DeletionTargets = "deletion_targets",
         /// Indirect replies of one conversation.
         Related = "related",
         /// Requests of one author that were of no use yet.
@@ -175,14 +179,26 @@ labels! {
         InflatedBytes = "pack_inflated_bytes",
         /// Deltas upon deltas.
         DeltaDepth = "pack_delta_depth",
+        /// Bytes of a commit, tree or tag, which are read whole.
+        StructureBytes = "pack_structure_bytes",
+        /// Computing time of the index of a pack.
+        PackTime = "pack_cpu_time",
         /// Bytes of all packs being received.
         Quarantine = "quarantine",
         /// Commands of one push.
         PushCommands = "push_commands",
+        /// Bytes of one upload without an event.
+        UploadBytes = "upload_bytes",
+        /// Uploads without an event that wait in one repository.
+        UploadsPerRepository = "uploads_per_repository",
         /// Disk space of all uploads without an event.
         UploadsDisk = "uploads_disk",
         /// Fetches that wait.
         FetchesQueued = "fetches_queued",
+        /// Bytes of one fetch request, inflated.
+        RequestBytes = "request_bytes",
+        /// How slowly the body of a request may come.
+        BodyPace = "request_body_pace",
         /// Free space on the disk.
         DiskFloor = "disk_floor",
     }
@@ -194,6 +210,8 @@ impl Bound {
         Some(match rejection {
             Rejection::OverBudget { .. } => Self::Related,
             Rejection::TooManyRequests { .. } => Self::DeletionsPerAuthor,
+            Rejection::TooFarAhead { .. } => Self::CreatedAhead,
+            Rejection::TooManyTargets => Self::DeletionTargets,
             Rejection::PurgatoryFull(bound) => match bound {
                 PurgatoryBound::Events => Self::PurgatoryEvents,
                 PurgatoryBound::Bytes => Self::PurgatoryBytes,
@@ -214,6 +232,8 @@ impl Bound {
                 Self::InflatedBytes
             }
             IngestError::DeltaTooDeep { .. } => Self::DeltaDepth,
+            IngestError::StructureTooLarge { .. } => Self::StructureBytes,
+            IngestError::TooSlow { .. } => Self::PackTime,
             IngestError::QuarantineFull { .. } => Self::Quarantine,
             _ => return None,
         })

@@ -186,6 +186,7 @@ impl Monitoring {
                 .iter()
                 .map(|(bound, count)| match bound {
                     Bound::FetchesQueued => (bound, self.fetches.refused()),
+                    Bound::RequestBytes => (bound, self.fetches.too_large()),
                     _ => (bound, count),
                 }),
         );

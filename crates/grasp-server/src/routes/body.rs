@@ -2,6 +2,7 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ use http::{HeaderMap, header};
 use tokio::io::{AsyncRead, BufReader, ReadBuf};
 use tokio::time::{Instant, Sleep};
 use tokio_util::io::StreamReader;
+
+use crate::metrics::{Bound, Metrics};
 
 /// A body must bring so much…
 const PROGRESS_BYTES: u64 = 1024;
@@ -26,15 +29,16 @@ pub(super) type RequestBody = Box<dyn AsyncRead + Send + Unpin>;
 #[error("this content encoding is not understood; send gzip or none")]
 pub(super) struct UnknownEncoding;
 
-/// Reads `body`, inflating gzip; at most `bytes_max` bytes come out, or the read fails.
+/// Reads `body`, inflating gzip; at most `bytes_max` bytes come out, or the read fails. `metrics` count the
+/// bodies that come too slowly.
 pub(super) fn reader(
     headers: &HeaderMap,
     body: Body,
     bytes_max: u64,
+    metrics: Arc<Metrics>,
 ) -> Result<RequestBody, UnknownEncoding> {
-    let raw = Paced::new(StreamReader::new(
-        body.into_data_stream().map_err(io::Error::other),
-    ));
+    let stream = StreamReader::new(body.into_data_stream().map_err(io::Error::other));
+    let raw = Paced::new(stream, metrics);
     match headers
         .get(header::CONTENT_ENCODING)
         .map(|value| value.as_bytes().to_ascii_lowercase())
@@ -56,12 +60,14 @@ struct Paced<R> {
     inner: R,
     brought: u64,
     deadline: Pin<Box<Sleep>>,
+    metrics: Arc<Metrics>,
 }
 
 impl<R> Paced<R> {
-    fn new(inner: R) -> Self {
+    fn new(inner: R, metrics: Arc<Metrics>) -> Self {
         Self {
             inner,
+            metrics,
             brought: 0,
             deadline: Box::pin(tokio::time::sleep(PROGRESS_TIME)),
         }
@@ -86,6 +92,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Paced<R> {
             }
             Poll::Pending => {
                 ready!(self.deadline.as_mut().poll(cx));
+                self.metrics.refusals.count(Bound::BodyPace);
                 Poll::Ready(Err(io::Error::new(
                     io::ErrorKind::TimedOut,
                     "the request body came too slowly",
@@ -152,14 +159,14 @@ mod tests {
         for name in ["gzip", "x-gzip", "GZIP"] {
             let body = Body::from(gzipped(b"0000").await);
             let mut out = Vec::new();
-            reader(&headers(name), body, 100)
+            reader(&headers(name), body, 100, Arc::default())
                 .expect("known")
                 .read_to_end(&mut out)
                 .await
                 .expect("reads");
             assert_eq!(out, b"0000", "{name}");
         }
-        assert!(reader(&headers("br"), Body::empty(), 100).is_err());
+        assert!(reader(&headers("br"), Body::empty(), 100, Arc::default()).is_err());
     }
 
     #[tokio::test]
@@ -167,8 +174,8 @@ mod tests {
         let endless = futures_util::stream::repeat_with(|| {
             Ok::<_, io::Error>(bytes::Bytes::from_static(&[0; 512]))
         });
-        let mut body =
-            reader(&HeaderMap::new(), Body::from_stream(endless), 10_000).expect("known");
+        let body = Body::from_stream(endless);
+        let mut body = reader(&HeaderMap::new(), body, 10_000, Arc::default()).expect("known");
         let failure = tokio::io::copy(&mut body, &mut tokio::io::sink()).await;
         assert!(failure.is_err());
     }
@@ -177,7 +184,7 @@ mod tests {
     async fn a_bomb_stops_at_the_limit() {
         let body = Body::from(gzipped(&vec![0; 1 << 20]).await);
         let mut out = Vec::new();
-        let failure = reader(&headers("gzip"), body, 1000)
+        let failure = reader(&headers("gzip"), body, 1000, Arc::default())
             .expect("known")
             .read_to_end(&mut out)
             .await;
@@ -185,13 +192,15 @@ mod tests {
         assert!(out.len() < 64 * 1024);
     }
 
+    /// HTTP-7, BND-1
     #[tokio::test(start_paused = true)]
     async fn a_body_that_brings_nothing_ends() {
+        let metrics = Arc::<Metrics>::default();
         let body = Body::from_stream(futures_util::stream::pending::<
             Result<bytes::Bytes, io::Error>,
         >());
         let mut out = Vec::new();
-        let failure = reader(&HeaderMap::new(), body, 1000)
+        let failure = reader(&HeaderMap::new(), body, 1000, Arc::clone(&metrics))
             .expect("known")
             .read_to_end(&mut out)
             .await;
@@ -199,5 +208,6 @@ mod tests {
             failure.expect_err("too slow").kind(),
             io::ErrorKind::TimedOut
         );
+        assert_eq!(metrics.refusals.get(Bound::BodyPace), 1);
     }
 }

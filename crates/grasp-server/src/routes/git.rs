@@ -23,6 +23,9 @@ use crate::service::RefsError;
 /// Of a push beyond its limits so many bytes more are read and dropped at least (GIT-10).
 const DROPPED_MAX: u64 = 64 << 20;
 
+/// A read may go so far beyond the bound of a fetch request before the fetch sees it.
+const REQUEST_TAIL: u64 = 1 << 20;
+
 /// What a command-line client shows when a repository is late (GIT-13).
 const NOT_IN_LINE: &str = "repository is being brought in line, try again";
 
@@ -80,10 +83,12 @@ impl App {
             Ok(slot) => slot,
             Err(refused) => return answer(kind, Body::from(error_packet(refused))),
         };
-        let Ok(body) = body::reader(headers, body, self.git_limits.request_bytes) else {
+        let metrics = &self.service.metrics;
+        // The fetch itself has the bound, and says so.
+        let bytes_max = self.upload.request_max.saturating_add(REQUEST_TAIL);
+        let Ok(body) = body::reader(headers, body, bytes_max, Arc::clone(metrics)) else {
             return status(StatusCode::UNSUPPORTED_MEDIA_TYPE);
         };
-        let metrics = &self.service.metrics;
         let (body, asked) = metrics::Request::fetch(body, Arc::clone(metrics));
         let repo = UploadRepo {
             path: self.service.git.path(repository),
@@ -141,12 +146,12 @@ impl App {
             .pack_bytes
             .saturating_mul(2)
             .saturating_add(DROPPED_MAX);
-        let Ok(body) = body::reader(headers, body, bytes_max) else {
+        let metrics = Arc::clone(&self.service.metrics);
+        let Ok(body) = body::reader(headers, body, bytes_max, Arc::clone(&metrics)) else {
             return status(StatusCode::UNSUPPORTED_MEDIA_TYPE);
         };
         let (addresses, uploader) = (self.addresses.clone(), *client);
         let turn = Box::new(move || addresses.allow(&uploader, Rate::Uploads));
-        let metrics = Arc::clone(&self.service.metrics);
         let body = metrics::Request::push(body, Arc::clone(&metrics));
         let mut pieces = self.service.receive_pack(repository, body, turn);
         let stream = futures_util::stream::poll_fn(move |cx| {

@@ -23,7 +23,6 @@ use crate::listener::Answer;
 use crate::metrics::Monitoring;
 use crate::pages::Links;
 use crate::service::Service;
-use crate::settings::GitLimits;
 pub(crate) use route::Mount;
 use route::Route;
 
@@ -45,8 +44,6 @@ pub(crate) struct App {
     pub(crate) info: nip11::Info,
     /// How its addresses are written.
     pub(crate) links: Links,
-    /// Bounds of the git routes.
-    pub(crate) git_limits: GitLimits,
     /// How fetches are run.
     pub(crate) upload: UploadConfig,
     /// Largest pack that may be pushed.

@@ -8,6 +8,7 @@ mod deletions;
 mod history;
 mod holding;
 mod idle;
+mod limits;
 mod lists;
 mod lives;
 mod naive;

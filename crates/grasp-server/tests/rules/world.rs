@@ -327,6 +327,12 @@ impl World {
         pushed
     }
 
+    /// How often a limit has refused something, as monitoring sees it.
+    pub(crate) async fn refusals(&self, limit: &str) -> u64 {
+        let series = format!("ngit_limit_refusals_total{{limit=\"{limit}\"}}");
+        self.metric(&series).await
+    }
+
     async fn ask(&self, request: Request<Body>) -> (StatusCode, Vec<u8>) {
         let response = self.server().answer(request, self.peer).await;
         let status = response.status();
@@ -631,7 +637,8 @@ pub(crate) fn git(path: &PathBuf, args: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("names are text here")
 }
 
-fn endpoint() -> Endpoint {
+/// How this server is reached.
+pub(crate) fn endpoint() -> Endpoint {
     Endpoint {
         authority: HOST.to_owned(),
         http: format!("https://{HOST}"),

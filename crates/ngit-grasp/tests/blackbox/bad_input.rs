@@ -256,12 +256,20 @@ async fn objects_that_harm_a_reader_are_refused() {
 #[tokio::test]
 async fn a_pack_beyond_a_bound_is_refused_with_its_name() {
     let cases = [
-        ("NGIT_GIT_PACK_MAX_BYTES", 2_000_u64),
-        ("NGIT_GIT_PACK_MAX_OBJECTS", 2),
-        ("NGIT_GIT_PACK_MAX_OBJECT_BYTES", 50_000),
-        ("NGIT_GIT_PACK_MAX_INFLATED_BYTES", 60_000),
+        ("NGIT_GIT_PACK_MAX_BYTES", 2_000_u64, "pack_bytes"),
+        ("NGIT_GIT_PACK_MAX_OBJECTS", 2, "pack_objects"),
+        (
+            "NGIT_GIT_PACK_MAX_OBJECT_BYTES",
+            50_000,
+            "pack_object_bytes",
+        ),
+        (
+            "NGIT_GIT_PACK_MAX_INFLATED_BYTES",
+            60_000,
+            "pack_inflated_bytes",
+        ),
     ];
-    for (setting, limit) in cases {
+    for (setting, limit, series) in cases {
         let server = Server::configured().env(setting, limit).spawn().await;
         let alice = Maintainer::announcing("project", &server).await;
         // Compressible for the inflated bounds, not so for the size of the pack.
@@ -285,10 +293,8 @@ async fn a_pack_beyond_a_bound_is_refused_with_its_name() {
         let tip = alice.work.commit_file("big", &scrambled).await;
         alice.publish_state([("refs/heads/main", &tip)]).await;
         let said = alice.push().await.refused();
-        assert!(
-            said.contains(&limit.to_string()) || said.contains("limit"),
-            "{setting}: {said}"
-        );
+        assert!(said.contains(&limit.to_string()), "{setting}: {said}");
+        assert_eq!(server.refusals(series).await, 1, "{setting}");
         assert!(alice.remote_refs().await.is_empty(), "{setting}");
         let quarantine = server.git_dir().join(".grasp/quarantine");
         grasp_testkit::eventually("the space comes back", async || {
@@ -318,7 +324,12 @@ async fn a_push_of_too_many_commands_is_refused() {
     let body = push_request(&commands, USUAL, &alice.work.pack(&[&tip]).await);
     let target = alice.path() + "/git-receive-pack";
     let answer = server.http().await.post(&target, &[], &body).await;
-    assert!(!Report::of(&answer).is_ok());
+    let report = Report::of(&answer);
+    assert!(
+        report.fatal.contains("a push has at most 10 commands"),
+        "{report:?}"
+    );
+    assert_eq!(server.refusals("push_commands").await, 1);
     assert!(alice.remote_refs().await.is_empty());
 }
 

@@ -6,6 +6,7 @@
     reason = "a server serves states, and what it served is compared"
 )]
 
+mod address_limits;
 mod agreement;
 mod announce_and_push;
 mod bad_input;
@@ -29,6 +30,7 @@ mod purgatory;
 mod races;
 mod refs_and_head;
 mod refused_pushes;
+mod relay_auth;
 mod relay_limits;
 mod relay_protocol;
 mod requests;

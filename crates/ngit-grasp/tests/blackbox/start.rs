@@ -203,7 +203,9 @@ async fn below_the_disk_floor_writes_are_refused_and_reads_go_on() {
     let state = alice.state([("refs/heads/main", &tip)]);
     let said = server.publish(&state).await.refused();
     assert_eq!(said, "error: disk space is below the floor");
-    alice.push().await.refused();
+    let said = alice.push().await.refused();
+    assert!(said.contains("disk space is below the floor"), "{said}");
+    assert_eq!(server.refusals("disk_floor").await, 2);
     assert_eq!(alice.remote_refs().await, before);
     assert_eq!(server.request("GET", "/readyz", &[]).await.status, 503);
     assert_eq!(server.request("GET", "/healthz", &[]).await.status, 200);

@@ -4,6 +4,7 @@ use std::future::{Future, pending};
 use std::io;
 use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -72,9 +73,15 @@ where
         parts,
         stall_max: config.stall_max,
     };
-    let request_max = config.request_max;
+    let (request_max, fetches) = (config.request_max, Arc::clone(&config.fetches));
     let serve = async move {
-        let feed = feed(body, stdin, request_max);
+        let feed = async {
+            let fed = feed(body, stdin, request_max).await;
+            if let Err(FeedError::TooLarge(_)) = fed {
+                fetches.count_too_large();
+            }
+            fed
+        };
         running.serve(feed, stdout, stderr, &slot.stopping).await;
         drop((slot, repo));
     };

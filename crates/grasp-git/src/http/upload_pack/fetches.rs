@@ -18,6 +18,7 @@ pub struct Fetches {
     /// One permit for whoever runs or waits.
     admitted: Arc<Semaphore>,
     refused: AtomicU64,
+    too_large: AtomicU64,
     tasks: TaskTracker,
     stopping: CancellationToken,
 }
@@ -39,6 +40,7 @@ impl Fetches {
             running: Arc::new(Semaphore::new(running)),
             admitted: Arc::new(Semaphore::new(running.saturating_add(queued))),
             refused: AtomicU64::new(0),
+            too_large: AtomicU64::new(0),
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
         }
@@ -52,6 +54,15 @@ impl Fetches {
     /// How many requests found the queue full.
     pub fn refused(&self) -> u64 {
         self.refused.load(Relaxed)
+    }
+
+    /// How many requests were larger than they may be.
+    pub fn too_large(&self) -> u64 {
+        self.too_large.load(Relaxed)
+    }
+
+    pub(super) fn count_too_large(&self) {
+        self.too_large.fetch_add(1, Relaxed);
     }
 
     /// Lets no further fetch start, gives those that run `grace` to end, ends the rest, and returns

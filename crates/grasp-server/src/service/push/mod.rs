@@ -23,7 +23,7 @@ use grasp_core::push::{Push, PushPlan};
 use grasp_core::refname::RefName;
 use grasp_core::settle::settle;
 use grasp_git::http::receive_pack::{self, Request, RequestFault, Responder};
-use grasp_git::{Lease, PackLimits};
+use grasp_git::{IngestError, Lease, PackLimits};
 use grasp_relay::address::Refused;
 use grasp_store::{CommitError, History, StoreError, View};
 use tokio::io::AsyncRead;
@@ -141,6 +141,9 @@ impl Service {
                 self.metrics.push_authorization.count(overtaken);
             }
             Err(PushError::Ingest(error)) => self.metrics.refused_pack(error),
+            Err(PushError::UploadTooLarge { .. }) => {
+                self.metrics.refusals.count(Bound::UploadBytes);
+            }
             Err(PushError::Commit(CommitError::DiskFull)) => {
                 self.metrics.refusals.count(Bound::DiskFloor);
             }
@@ -273,6 +276,10 @@ impl Service {
                 },
             };
             let plan = push.authorize();
+            if plan.crowded {
+                let bound = Bound::UploadsPerRepository;
+                service.metrics.refusals.count(bound);
+            }
             if !plan.verdicts.iter().any(is_upload) {
                 return Ok(plan);
             }
@@ -346,8 +353,10 @@ impl Service {
             return Ok(0);
         }
         let mut limits = self.push_limits.pack.clone();
-        if plan.brings_only_uploads() {
-            limits.bytes = limits.bytes.min(self.policy.uploads.bytes); // nothing but uploads (§16)
+        let uploads = self.policy.uploads.bytes;
+        let is_upload = plan.brings_only_uploads() && uploads < limits.bytes;
+        if is_upload {
+            limits.bytes = uploads; // §16
         }
         let service = self.clone();
         let (repository, lease) = (repository.clone(), lease.clone());
@@ -372,7 +381,10 @@ impl Service {
                 // GIT-10: the client listens only when it could send everything.
                 let _ = std::io::copy(&mut reader, &mut std::io::sink());
             }
-            Ok(finished?)
+            finished.map_err(|error| match error {
+                IngestError::TooLarge { limit } if is_upload => PushError::UploadTooLarge { limit },
+                error => error.into(),
+            })
         })
         .await
     }

@@ -11,6 +11,11 @@ use grasp_store::{CommitError, StoreError};
 pub(super) enum PushError {
     #[error(transparent)]
     Ingest(#[from] IngestError),
+    /// Nothing but uploads without an event, and too large for that (§16).
+    #[error(
+        "an upload without its event is larger than the limit of {limit} bytes; publish the event first"
+    )]
+    UploadTooLarge { limit: u64 },
     #[error(transparent)]
     Git(#[from] grasp_git::Error),
     #[error(transparent)]
@@ -24,6 +29,7 @@ impl PushError {
     pub(super) fn words(&self) -> String {
         match self {
             Self::Ingest(error) if !self.is_ours() => error.to_string(),
+            Self::UploadTooLarge { .. } => self.to_string(),
             Self::Commit(CommitError::DiskFull) => {
                 "error: disk space is below the floor".to_owned()
             }
@@ -32,7 +38,11 @@ impl PushError {
     }
 
     pub(super) fn is_ours(&self) -> bool {
-        !matches!(self, Self::Ingest(error) if !error.is_ours())
+        match self {
+            Self::Ingest(error) => error.is_ours(),
+            Self::UploadTooLarge { .. } => false,
+            Self::Git(_) | Self::Commit(_) | Self::Store(_) => true,
+        }
     }
 }
 
