@@ -2,23 +2,35 @@
 //!
 //! The HTTP library has one timer for two things: a connection that idles between requests, which may
 //! take long, and a head that comes byte by byte, which may not. The socket knows when bytes come, the
-//! service knows when a head is whole and an answer is out; together they tell the two apart.
+//! service knows when a head is whole and an answer is out; together they tell the two apart. The socket also
+//! sees targets that are no URI ([`target`](super::target)).
 
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
+
+use super::target::Line;
 
 /// From the first byte of a head to its last.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 
 /// Where a connection is between requests and answers. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Progress(Arc<Mutex<Step>>);
+pub(super) struct Progress(Arc<Place>);
+
+#[derive(Debug, Default)]
+struct Place {
+    step: Mutex<Step>,
+    /// The head that is coming has a target that is no URI.
+    no_uri: AtomicBool,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Step {
@@ -33,11 +45,16 @@ enum Step {
 
 impl Progress {
     fn step(&self) -> Step {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.step.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn set(&self, step: Step) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = step;
+        *self.0.step.lock().unwrap_or_else(PoisonError::into_inner) = step;
+    }
+
+    /// Whether the target of the head that has just come is no URI.
+    pub(super) fn has_no_uri(&self) -> bool {
+        self.0.no_uri.swap(false, Relaxed)
     }
 
     /// A head is whole. Keep the guard until its answer is out.
@@ -64,12 +81,31 @@ impl Drop for Serving {
     }
 }
 
+/// The head came too slowly.
+#[derive(Debug, thiserror::Error)]
+#[error("the request head came too slowly")]
+struct TooSlow;
+
+fn too_slow() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, TooSlow)
+}
+
+/// Whether a connection ended since a head came too slowly.
+pub(super) fn is_too_slow(failure: &io::Error) -> bool {
+    failure
+        .get_ref()
+        .is_some_and(<dyn std::error::Error + Send + Sync>::is::<TooSlow>)
+}
+
 /// A socket that fails when a head takes too long.
 #[derive(Debug)]
 pub(super) struct Watched<S> {
     socket: S,
     progress: Progress,
     deadline: Pin<Box<Sleep>>,
+    line: Line,
+    /// Escaped, and not handed on yet.
+    escaped: Bytes,
 }
 
 impl<S> Watched<S> {
@@ -79,7 +115,24 @@ impl<S> Watched<S> {
             socket,
             progress,
             deadline: Box::pin(tokio::time::sleep(HEAD_TIME)),
+            line: Line::default(),
+            escaped: Bytes::new(),
         }
+    }
+
+    /// Escapes what came of a target as far as it is no URI.
+    fn look_at_target(&mut self, buffer: &mut ReadBuf<'_>, before: usize) {
+        if let Some(escaped) = self.line.escape(&buffer.filled()[before..]) {
+            self.progress.0.no_uri.store(true, Relaxed);
+            buffer.set_filled(before);
+            self.escaped = escaped.into();
+            self.hand_on(buffer);
+        }
+    }
+
+    fn hand_on(&mut self, buffer: &mut ReadBuf<'_>) {
+        let fits = self.escaped.len().min(buffer.remaining());
+        buffer.put_slice(&self.escaped.split_to(fits));
     }
 }
 
@@ -89,6 +142,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.escaped.is_empty() {
+            self.hand_on(buffer);
+            return Poll::Ready(Ok(()));
+        }
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.socket).poll_read(cx, buffer);
         let came = buffer.filled().len() > before;
@@ -97,21 +154,19 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
                 let until = Instant::now() + HEAD_TIME;
                 self.deadline.as_mut().reset(until);
                 self.progress.set(Step::Head(until));
+                self.line = Line::HEAD;
             }
             Step::Head(_) if read.is_pending() => {
                 ready!(self.deadline.as_mut().poll(cx));
-                return Poll::Ready(Err(io::Error::new(
-                    io::ErrorKind::TimedOut,
-                    "the request head came too slowly",
-                )));
+                return Poll::Ready(Err(too_slow()));
             }
             Step::Head(until) if Instant::now() >= until => {
-                return Poll::Ready(Err(io::Error::new(
-                    io::ErrorKind::TimedOut,
-                    "the request head came too slowly",
-                )));
+                return Poll::Ready(Err(too_slow()));
             }
             Step::Idle | Step::Head(_) | Step::Serving => {}
+        }
+        if came {
+            self.look_at_target(buffer, before);
         }
         read
     }
@@ -152,6 +207,23 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+    #[tokio::test]
+    async fn an_escaped_target_is_handed_on_in_pieces_and_marked_once() {
+        let (mut client, server) = tokio::io::duplex(64);
+        let progress = Progress::default();
+        let mut watched = Watched::new(server, progress.clone());
+        client.write_all(b"GET /<<< HTTP/1.1").await.expect("room");
+        client.shutdown().await.expect("open");
+        let mut head = Vec::new();
+        let mut piece = [0; 5];
+        while let count @ 1.. = watched.read(&mut piece).await.expect("bytes") {
+            head.extend_from_slice(&piece[..count]);
+        }
+        assert_eq!(head, b"GET /%3C%3C%3C HTTP/1.1");
+        assert!(progress.has_no_uri() && !progress.has_no_uri());
+    }
+
+    /// HTTP-7
     #[tokio::test(start_paused = true)]
     async fn a_head_that_dribbles_in_is_cut_after_ten_seconds() {
         let (mut client, server) = tokio::io::duplex(64);
@@ -161,7 +233,7 @@ mod tests {
         assert_eq!(watched.read(&mut read).await.expect("bytes"), 8);
         let began = Instant::now();
         let failure = watched.read(&mut read).await.expect_err("too slow");
-        assert_eq!(failure.kind(), io::ErrorKind::TimedOut);
+        assert!(is_too_slow(&failure));
         assert_eq!(began.elapsed().as_secs(), HEAD_TIME.as_secs());
     }
 

@@ -1,6 +1,7 @@
 //! Accepts connections and speaks HTTP on them: header timeout, bounded headers, an orderly end.
 
 mod head;
+mod target;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -22,7 +23,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
+use crate::metrics::Bound;
 use head::{Progress, Serving, Watched};
+pub(crate) use target::NoUri;
 
 /// How long a connection may idle between two requests (HTTP-7); the head itself has less ([`head`]).
 const IDLE_TIME: Duration = Duration::from_mins(1);
@@ -39,6 +42,9 @@ pub(crate) trait Answer: Send + Sync + 'static {
         request: Request<Body>,
         peer: SocketAddr,
     ) -> impl Future<Output = Response<Body>> + Send;
+
+    /// A request was refused for its head: it never became one.
+    fn turned_away(&self, bound: Bound);
 }
 
 /// Accepts until `stop`; then lets running requests end for at most `patience`.
@@ -88,8 +94,12 @@ async fn serve<A: Answer>(
     }
     let progress = Progress::default();
     let socket = Watched::new(stream, progress.clone());
-    let service = service_fn(move |request: Request<Incoming>| {
-        let (app, serving) = (Arc::clone(&app), progress.serving());
+    let answering = Arc::clone(&app);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        let (app, serving) = (Arc::clone(&answering), progress.serving());
+        if progress.has_no_uri() {
+            request.extensions_mut().insert(NoUri);
+        }
         async move {
             let response = app.answer(request.map(Body::new), peer).await;
             Ok::<_, Infallible>(until_out(response, serving))
@@ -110,7 +120,23 @@ async fn serve<A: Answer>(
         }
     };
     if let Err(failure) = ended {
+        if let Some(bound) = bound_of(&failure) {
+            app.turned_away(bound);
+        }
         debug!(%peer, %failure, "a connection ended early");
+    }
+}
+
+/// The bound that a head ran into, if that is how its connection ended.
+fn bound_of(failure: &hyper::Error) -> Option<Bound> {
+    let source = std::error::Error::source(failure);
+    let socket = source.and_then(|source| source.downcast_ref::<std::io::Error>());
+    if failure.is_parse_too_large() {
+        Some(Bound::HeadBytes)
+    } else if socket.is_some_and(head::is_too_slow) {
+        Some(Bound::HeadTime)
+    } else {
+        None
     }
 }
 

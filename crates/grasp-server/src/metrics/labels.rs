@@ -199,6 +199,10 @@ labels! {
         RequestBytes = "request_bytes",
         /// How slowly the body of a request may come.
         BodyPace = "request_body_pace",
+        /// Bytes of the head of a request.
+        HeadBytes = "request_head_bytes",
+        /// How long the head of a request may take.
+        HeadTime = "request_head_time",
         /// Free space on the disk.
         DiskFloor = "disk_floor",
     }

@@ -19,8 +19,8 @@ use grasp_relay::nip11;
 use http::{Method, Request, Response, StatusCode, header};
 use tokio_util::sync::CancellationToken;
 
-use crate::listener::Answer;
-use crate::metrics::Monitoring;
+use crate::listener::{Answer, NoUri};
+use crate::metrics::{Bound, Monitoring};
 use crate::pages::Links;
 use crate::service::Service;
 pub(crate) use route::Mount;
@@ -67,18 +67,25 @@ impl Answer for App {
         };
         cors::dress(response)
     }
+
+    fn turned_away(&self, bound: Bound) {
+        self.service.metrics.refusals.count(bound);
+    }
 }
 
 impl App {
     async fn dispatch(&self, request: Request<Body>, peer: SocketAddr) -> Response<Body> {
         let client = self.resolver.resolve(peer.ip(), request.headers());
         let (parts, body) = request.into_parts();
-        let route = self.mount.route(
-            &parts.method,
-            parts.uri.path(),
-            parts.uri.query(),
-            &parts.headers,
-        );
+        let route = match parts.extensions.get::<NoUri>() {
+            Some(NoUri) => Route::NotFound,
+            None => self.mount.route(
+                &parts.method,
+                parts.uri.path(),
+                parts.uri.query(),
+                &parts.headers,
+            ),
+        };
         match route {
             Route::Preflight => status(StatusCode::NO_CONTENT),
             Route::InfoRefs(repository, service) => {

@@ -9,7 +9,7 @@ use http::{Method, Request, Response, StatusCode};
 
 use super::{status, without_body};
 use crate::listener::Answer;
-use crate::metrics::Monitoring;
+use crate::metrics::{Bound, Monitoring};
 
 /// `GET /metrics`.
 pub(super) async fn page(monitoring: &Monitoring) -> Response<Body> {
@@ -29,5 +29,9 @@ impl Answer for Monitoring {
             (&Method::HEAD, "/metrics") => without_body(page(self).await),
             _ => status(StatusCode::NOT_FOUND),
         }
+    }
+
+    fn turned_away(&self, bound: Bound) {
+        self.service.metrics.refusals.count(bound);
     }
 }
