@@ -60,6 +60,45 @@ fn every_test_that_a_feature_page_names_exists() {
     assert!(named > 30, "only {named} tests are named");
 }
 
+/// The rows of a table: their cells, without those beside the outer bars.
+fn rows(text: &str) -> impl Iterator<Item = Vec<&str>> {
+    text.lines().filter_map(|line| {
+        let row = line.strip_prefix('|')?.strip_suffix('|')?;
+        Some(row.split('|').map(str::trim).collect())
+    })
+}
+
+/// BND-1: each bound stands with its setting and its default, names itself and has a test.
+#[test]
+fn the_table_of_limits_is_that_of_the_settings() {
+    let read = |page: &str| fs::read_to_string(root().join(page)).expect("readable");
+    let (limits, settings) = (
+        read("docs/features/limits.md"),
+        read("docs/operate/settings.md"),
+    );
+    let mut bounds = 0;
+    for row in rows(&limits) {
+        let [bound, setting, default, _, words, series, tests] = row[..] else {
+            continue;
+        };
+        if bound == "bound" || bound.starts_with("--") {
+            continue;
+        }
+        bounds += 1;
+        assert!(!named(tests).is_empty(), "{bound} has no test");
+        assert!(!words.is_empty() && !series.is_empty(), "{bound}");
+        if setting == "fixed" {
+            assert!(!default.is_empty(), "{bound}");
+            continue;
+        }
+        let known = rows(&settings).find(|row| row[0] == setting);
+        let known = known.unwrap_or_else(|| panic!("{bound}: {setting} is no setting"));
+        assert_eq!(known[2], default, "{setting}");
+        assert!(!known[3].starts_with("*Later.*"), "{setting} does nothing");
+    }
+    assert!(bounds > 50, "only {bounds} bounds");
+}
+
 #[test]
 fn every_case_has_a_test_or_later_work_that_owns_it() {
     let page = root().join("docs/cases.md");

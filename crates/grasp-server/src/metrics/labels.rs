@@ -308,6 +308,41 @@ mod tests {
 
     use super::*;
 
+    /// BND-1
+    #[test]
+    fn each_limit_of_a_pack_has_its_series() {
+        let oid = "1".repeat(40).parse().expect("an oid");
+        for (error, bound) in [
+            (IngestError::TooLarge { limit: 1 }, Bound::PackBytes),
+            (
+                IngestError::TooManyObjects {
+                    objects: 2,
+                    limit: 1,
+                },
+                Bound::PackObjects,
+            ),
+            (
+                IngestError::ObjectTooLarge { bytes: 2, limit: 1 },
+                Bound::ObjectBytes,
+            ),
+            (
+                IngestError::InflatedTooLarge { limit: 1 },
+                Bound::InflatedBytes,
+            ),
+            (IngestError::TooDense { limit: 1 }, Bound::InflatedBytes),
+            (IngestError::DeltaTooDeep { limit: 1 }, Bound::DeltaDepth),
+            (
+                IngestError::StructureTooLarge { oid, limit: 1 },
+                Bound::StructureBytes,
+            ),
+            (IngestError::TooSlow { limit: 1 }, Bound::PackTime),
+            (IngestError::QuarantineFull { limit: 1 }, Bound::Quarantine),
+        ] {
+            assert_eq!(Bound::of_pack(&error), Some(bound), "{error}");
+        }
+        assert_eq!(Bound::of_pack(&IngestError::Truncated), None);
+    }
+
     /// §20
     #[test]
     fn a_kind_has_its_number_or_is_other() {

@@ -122,6 +122,27 @@ async fn pushes_of_one_address_are_bounded() {
 
 /// §16
 #[tokio::test]
+async fn pushes_of_all_wait_for_their_turn() {
+    let (server, alice) = behind_a_proxy(&[("NGIT_GIT_PUSHES", 1)]).await;
+    let target = alice.path() + "/git-receive-pack";
+    let tip = alice.commit("second").await;
+    alice.publish_state([("refs/heads/main", &tip)]).await;
+    let pack = alice.work.pack(&[&tip]).await;
+    let body = push_request(&[(ZERO, &tip, "refs/heads/main")], USUAL, &pack);
+    let running = Held::at(&server, &target).await;
+    let mut http = server.http().await;
+    let waiting = tokio::spawn(async move { http.post(&target, &[FROM], &body).await });
+    // Other requests go on meanwhile.
+    let info = info_refs(&alice.path(), "git-receive-pack");
+    assert_eq!(server.request("GET", &info, &[FROM]).await.status, 200);
+    assert!(!waiting.is_finished());
+    running.end().await;
+    let answer = waiting.await.expect("no panic");
+    assert!(Report::of(&answer).is_ok());
+}
+
+/// §16
+#[tokio::test]
 async fn fetches_of_all_wait_in_a_line_that_ends() {
     let settings = [("NGIT_GIT_FETCHES", 1), ("NGIT_GIT_FETCHES_QUEUED", 1)];
     let (server, alice) = behind_a_proxy(&settings).await;

@@ -5,7 +5,7 @@
     reason = "counts are whole numbers, and a page is written from them"
 )]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use grasp_testkit::wait::eventually;
 use grasp_testkit::{GitHome, HttpConnection, HttpResponse, Maintainer, Person, Server, json};
@@ -246,6 +246,26 @@ async fn what_does_not_exist_yet_has_no_series() {
             "{absent}"
         );
     }
+}
+
+/// BND-1: what refuses is documented, and what is documented refuses.
+#[tokio::test]
+async fn the_table_of_limits_has_every_series_and_no_other() {
+    let seen = scrape(&Server::spawn().await).await;
+    let shown: BTreeSet<&str> = seen
+        .keys()
+        .filter_map(|name| name.strip_prefix("ngit_limit_refusals_total{limit=\""))
+        .filter_map(|rest| rest.strip_suffix("\"}"))
+        .collect();
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/features/limits.md");
+    let page = std::fs::read_to_string(page).expect("readable");
+    let documented: BTreeSet<&str> = page
+        .lines()
+        .filter(|line| line.starts_with("| "))
+        .filter_map(|line| line.split('|').map(str::trim).nth(6))
+        .filter_map(|series| series.strip_prefix('`')?.strip_suffix('`'))
+        .collect();
+    assert_eq!(documented, shown);
 }
 
 /// BND-1: the series of a limit says which one it was.

@@ -273,3 +273,97 @@ async fn an_announcement_with_very_many_urls_is_taken() {
         .sign();
     server.publish(&announcement).await.accepted();
 }
+
+/// N11-1, N11-2, N11-4: each field is read from the setting that is kept.
+#[tokio::test]
+async fn the_document_announces_the_limits_that_are_kept() {
+    let settings = [
+        ("NGIT_RELAY_MAX_SUBSCRIPTIONS", "max_subscriptions", 7),
+        ("NGIT_RELAY_MAX_FILTERS", "max_filters", 3),
+        ("NGIT_RELAY_FILTER_LIMIT", "max_limit", 11),
+        ("NGIT_RELAY_FILTER_LIMIT", "default_limit", 11),
+        ("NGIT_RELAY_MAX_EVENT_TAGS", "max_event_tags", 4),
+        ("NGIT_RELAY_MAX_EVENT_SIZE_BYTES", "max_event_size", 5_000),
+        ("NGIT_EVENT_MAX_AHEAD_SECS", "created_at_upper_limit", 600),
+    ];
+    let configured = settings.iter().fold(
+        Server::configured().env("NGIT_RELAY_CONTACT", "mailto:ops@example.com"),
+        |server, (name, _, value)| server.env(name, value),
+    );
+    let server = configured.spawn().await;
+    let accept = [("Accept", "application/nostr+json")];
+    let document = server.request("GET", "/", &accept).await;
+    let document: Value = document.text().parse().expect("JSON");
+    assert_eq!(document["contact"], "mailto:ops@example.com");
+    for (_, field, value) in settings {
+        assert_eq!(document["limitation"][field], value, "{field}");
+    }
+    for (field, fixed) in [
+        ("max_message_length", json!(5_242_880)),
+        ("max_subid_length", json!(250)),
+        ("restricted_writes", json!(true)),
+        ("auth_required", json!(false)),
+    ] {
+        assert_eq!(document["limitation"][field], fixed, "{field}");
+    }
+    // The event side of them, kept on the wire (the others: see above).
+    let carol = Person::named("carol");
+    let list = || carol.draft(10317);
+    let tagged = |tags: usize| (0..tags).fold(list(), |draft, _| draft.tag(["g", "wss://x"]));
+    let mut relay = server.relay().await;
+    relay.publish(&tagged(4).sign()).await.accepted();
+    let said = relay.publish(&tagged(5).sign()).await.refused();
+    assert_eq!(
+        said,
+        "blocked: event has 5 tags, the most it may have are 4"
+    );
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .expect("after 1970")
+        .as_secs();
+    relay.publish(&list().at(now + 500).sign()).await.accepted();
+    let said = relay.publish(&list().at(now + 700).sign()).await.refused();
+    assert!(said.starts_with("invalid: created_at is more than 600 seconds"));
+}
+
+/// BND-3: a tag value of any length is found exactly, and hinders no other event.
+#[tokio::test]
+async fn a_tag_value_of_any_length_is_found_and_hinders_nobody() {
+    let server = Server::configured()
+        .env("NGIT_RELAY_EVENTS_PER_MINUTE", 10_000)
+        .spawn()
+        .await;
+    let alice = Maintainer::serving("project", &server).await;
+    let carol = Person::named("carol");
+    let mut relay = server.relay().await;
+    let lengths = [1, 255, 256, 500, 510, 511, 512, 513, 1_000, 65_536, 180_000];
+    let tagged = |value: &str| {
+        let issue = carol.issue(&alice.coordinate());
+        issue.tag(["t", value]).sign()
+    };
+    let issues: Vec<_> = lengths
+        .iter()
+        .flat_map(|length| {
+            let start = "x".repeat(length - 1);
+            ["y", "z"].map(|end| {
+                let value = format!("{start}{end}");
+                (tagged(&value), value)
+            })
+        })
+        .collect();
+    // All in flight at once: the long ones share commits with the short ones.
+    for (issue, _) in &issues {
+        relay.send_event(issue).await;
+    }
+    for (issue, _) in &issues {
+        relay.answer_to(&issue.id.to_hex()).await.accepted();
+    }
+    for (issue, value) in &issues {
+        let filter = json!({"#t": [value]});
+        let found = relay.query(std::slice::from_ref(&filter)).await;
+        assert_eq!(found, std::slice::from_ref(issue), "{}", value.len());
+        assert_eq!(relay.count(filter).await, 1, "{}", value.len());
+    }
+    let prefix = json!({"#t": ["x".repeat(511)]});
+    assert!(relay.query(&[prefix]).await.is_empty());
+}
