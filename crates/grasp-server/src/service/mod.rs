@@ -11,6 +11,7 @@ mod page;
 mod push;
 mod reconcile;
 mod refs;
+mod refusal_log;
 mod removal;
 mod returns;
 mod settle;
@@ -55,6 +56,7 @@ pub struct Service {
     pub(crate) metrics: Arc<Metrics>,
     timers: Timers,
     verifier: verifier::Verifier,
+    refusal_log: Arc<refusal_log::RefusalLog>,
     push_limits: Arc<PushLimits>,
     reconciling: Arc<Semaphore>,
     /// Held by whoever carries out plans: one after the other.
@@ -125,6 +127,7 @@ impl Service {
             metrics: Arc::default(),
             timers,
             verifier: verifier::Verifier::start(),
+            refusal_log: Arc::default(),
             push_limits: Arc::new(push_limits),
             reconciling: Arc::new(Semaphore::new(RECONCILING)),
             planning: Arc::default(),

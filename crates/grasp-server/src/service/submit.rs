@@ -179,8 +179,12 @@ async fn queued<T>(commit: impl Future<Output = T>, turn: Turn) -> T {
 
 impl Intake for Service {
     async fn submit(&self, event: Event, from: Submitter) -> Answered {
+        let (id, kind) = (event.id, event.kind.as_u16());
         let sender = Sender::Client(&from.authenticated);
         let (accepted, message) = self.submit_in_turn(event, sender, from.turn).await;
+        if !accepted {
+            self.refusal_log.note(&id, kind, &message);
+        }
         Answered { accepted, message }
     }
 

@@ -360,3 +360,45 @@ async fn invalid_events_fill_no_log() {
     assert!(written.len() < 300 * 100, "{} bytes", written.len());
     assert!(written.lines().all(|line| line.len() < 1_000), "{written}");
 }
+
+/// Cases 79: who wants to know why events are refused reads short lines with ids, at a bounded rate.
+#[tokio::test]
+async fn refusals_are_told_at_debug_in_short_lines_and_few() {
+    let server = Server::configured()
+        .env("NGIT_RELAY_EVENTS_PER_MINUTE", 100_000)
+        .env("NGIT_LOG_LEVEL", "debug")
+        .spawn()
+        .await;
+    let draft = |n: u32| {
+        let orphan = Person::named("carol")
+            .draft(1)
+            .content(&"x".repeat(60_000))
+            .sign();
+        let mut json: grasp_testkit::Value = orphan.as_json().parse().expect("an event is JSON");
+        json["id"] = json!(format!("{n:064x}"));
+        json
+    };
+    let begun = std::time::Instant::now();
+    let mut relay = server.relay().await;
+    for n in 0..300 {
+        relay.send_json(&json!(["EVENT", draft(n)])).await;
+    }
+    for n in 0..300 {
+        relay.answer_to(&format!("{n:064x}")).await.refused();
+    }
+    let seconds = begun.elapsed().as_secs() + 1;
+    let log = server.log();
+    let lines: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains("an event is refused"))
+        .collect();
+    assert!(
+        lines.len() as u64 <= 10 * (seconds + 1),
+        "{} lines",
+        lines.len()
+    );
+    let first = lines.first().expect("a line");
+    let (id, words) = (format!("{:064x}", 0), "invalid: invalid event ID");
+    assert!(first.contains(&id) && first.contains(words), "{first}");
+    assert!(lines.iter().all(|line| line.len() < 500));
+}
