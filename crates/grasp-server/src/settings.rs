@@ -95,6 +95,8 @@ pub struct Timers {
     pub sweep: Duration,
     /// Between two clean-ups of what was replaced or deleted (DEL-5).
     pub holding_clean_up: Duration,
+    /// Between two looks for old test events (DEL-11); none if they stay.
+    pub tests: Option<Duration>,
     /// How long the answer to an event waits for directories and refs (EV-7).
     pub apply: Duration,
     /// Between two signs of life on the sideband of a push (GIT-7).
@@ -121,6 +123,7 @@ impl Default for Timers {
         Self {
             sweep: Duration::from_mins(1),
             holding_clean_up: Duration::from_hours(24),
+            tests: Some(Duration::from_mins(30)),
             apply: Duration::from_secs(10),
             keepalive: Duration::from_secs(5),
             stop: Duration::from_secs(30),

@@ -85,6 +85,9 @@ pub(crate) fn settings(config: &Config, folders: &Folders, owner: PublicKey) -> 
         timers: Timers {
             sweep: config.purgatory.purgatory_sweep_secs.0,
             holding_clean_up: config.storage.holding_cleanup_interval_secs.0,
+            tests: Timers::default()
+                .tests
+                .filter(|_| config.storage.audit_cleanup),
             ..Timers::default()
         },
         monitoring: monitoring(config),

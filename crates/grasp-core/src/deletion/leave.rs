@@ -35,7 +35,12 @@ pub fn remove_scope(
         fate,
     };
     // Nothing comes back by it, so what repositories hold does not matter.
-    retracted(view, &doomed, how, cause, &ObjectFacts::none(), cx)
+    let mut batch = retracted(view, &doomed, how, cause, &ObjectFacts::none(), cx);
+    if cause == Cause::Audit {
+        // Nobody will want it back.
+        batch.retain(|change| !matches!(change, Change::Archive { .. }));
+    }
+    batch
 }
 
 /// Takes away a part of an author's events (DEL-8). All versions of one thing belong into one part, or
@@ -48,6 +53,17 @@ pub fn remove_author_step(targets: &DeletionFacts, cx: Circumstances<'_>) -> Bat
     let doomed: Vec<DeletionTarget> = targets.events.values().cloned().collect();
     let objects = ObjectFacts::none();
     take_away(&doomed, &targets.views, how, Cause::Vanished, &objects, cx)
+}
+
+/// Takes away events that a test made, but for scopes (DEL-11). Nothing older takes their place.
+pub fn remove_tests(targets: &DeletionFacts, cx: Circumstances<'_>) -> Batch {
+    let how = Retraction {
+        reach: Reach::Author,
+        fate: Fate::Gone,
+    };
+    let doomed: Vec<DeletionTarget> = targets.events.values().cloned().collect();
+    let objects = ObjectFacts::none();
+    take_away(&doomed, &targets.views, how, Cause::Audit, &objects, cx)
 }
 
 /// Takes away what hung on a scope that left (DEL-4).

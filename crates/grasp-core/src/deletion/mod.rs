@@ -24,7 +24,7 @@ use crate::related::References;
 pub use cascade::{Cap, Cascade, Limits, cascade};
 pub use graph::{Graph, Name, Node};
 pub(crate) use leave::{leaves_behind, take_away};
-pub use leave::{remove_author_step, remove_dependents, remove_scope};
+pub use leave::{remove_author_step, remove_dependents, remove_scope, remove_tests};
 pub use step::{Outcome, Step, step};
 
 /// A step removes at most so many events (DEL-4).

@@ -44,6 +44,7 @@ impl Service {
                 "the lists of repositories are not carried out; the next start tries again"
             );
         }
+        let mut since_tests = self.timers.tests.unwrap_or_default();
         loop {
             tick.tick().await;
             // Often, so that little is admitted between a jump and its notice.
@@ -71,6 +72,16 @@ impl Service {
                     error!(
                         error = &failure as &dyn std::error::Error,
                         "the sweep stopped early and goes on with the next"
+                    );
+                }
+            }
+            since_tests += tick.period();
+            if self.timers.tests.is_some_and(|pause| since_tests >= pause) {
+                since_tests = Duration::ZERO;
+                if let Err(failure) = self.clean_up_tests().await {
+                    error!(
+                        error = &failure as &dyn std::error::Error,
+                        "old test events could not be removed and are tried again"
                     );
                 }
             }

@@ -2,6 +2,7 @@
 //! repositories, real git beside it; no sockets and no waiting. Each test is a rule.
 
 mod announcements;
+mod audit;
 mod checks;
 mod clock_steps;
 mod deletions;

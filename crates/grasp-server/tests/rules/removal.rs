@@ -158,16 +158,11 @@ async fn a_waiting_proposal_goes_with_its_repository() {
     assert_eq!(world.stage(&both), Some(Stage::Waiting));
 }
 
-/// DEL-4: a plan that a crash cut short is found by its row.
-#[tokio::test]
-async fn a_plan_goes_on_after_a_restart() {
-    let mut world = World::new();
-    world.serving(&alice()).await;
-    let hanging = conversation(&world, &alice()).await;
-    // The commit alone, as if the process had ended right after it.
+/// The commit alone, as if the process had ended right after it.
+async fn remove_alone(world: &World, owner: &Person) {
     let policy = world.service().policy().clone();
-    let (at, now) = (scope(&alice()), world.now());
-    world
+    let (at, now) = (scope(owner), world.now());
+    let committed = world
         .service()
         .store()
         .commit(move |view| {
@@ -178,13 +173,57 @@ async fn a_plan_goes_on_after_a_restart() {
                 now,
                 origin: Origin::Client,
             };
-            Ok((
-                deletion::remove_scope(at.owner, &repo, Cause::Deleted, cx),
-                (),
-            ))
+            let batch = deletion::remove_scope(at.owner, &repo, Cause::Deleted, cx);
+            Ok((batch, ()))
         })
-        .await
-        .expect("a commit");
+        .await;
+    committed.expect("a commit");
+}
+
+/// DEL-4, DEL-6: an owner who comes back before everything went keeps what was still there.
+#[tokio::test]
+async fn who_announces_again_in_the_middle_of_it_loses_no_more() {
+    let mut world = World::new();
+    world.serving(&alice()).await;
+    let hanging = conversation(&world, &alice()).await;
+    remove_alone(&world, &alice()).await;
+    world.service().retry_marked().await;
+    let again = announcing(&alice()).sign();
+    world.send(&again).await;
+    assert!(world.serves(&again), "it comes back with its state");
+    world.restart_after(1).await;
+    for event in &hanging {
+        assert!(world.serves(event), "kind {}", event.kind);
+    }
+}
+
+/// PUR-10: what only waits goes with the request, and a push in that moment finds nothing.
+#[tokio::test]
+async fn deleting_a_scope_that_waits_drops_it_at_once() {
+    let world = World::new();
+    let announcement = announcing(&alice()).sign();
+    world.send(&announcement).await.waits();
+    let state = main_at(&alice(), commit(0).await);
+    world.send(&state).await.waits();
+    world.send(&deletion_of(&alice())).await.is_stored();
+    assert_eq!(world.stage(&announcement), None);
+    assert_eq!(world.stage(&state), None);
+    assert!(!world.exists(&alice()));
+    assert!(world.archived(&alice()).is_empty());
+    let push = [("refs/heads/main", commit(0).await)];
+    world.push(&alice(), &push).await.refused();
+    world.send(&announcement).await.is_refused();
+    world.send(&announcing(&alice()).sign()).await.waits();
+    assert!(world.exists(&alice()));
+}
+
+/// DEL-4: a plan that a crash cut short is found by its row.
+#[tokio::test]
+async fn a_plan_goes_on_after_a_restart() {
+    let mut world = World::new();
+    world.serving(&alice()).await;
+    let hanging = conversation(&world, &alice()).await;
+    remove_alone(&world, &alice()).await;
     assert!(hanging.iter().all(|event| world.serves(event)));
     world.restart_after(1).await;
     for event in &hanging {

@@ -71,11 +71,11 @@ settings! {
         deletion_request_retention_used_unserved_gating_additional_secs: Seconds = "7776000";
         /// Stores requests to delete and to vanish without acting on them.
         deletion_request_disrespector: bool = "false";
+        /// Removes events of the public audit tool that are older than two hours.
+        audit_cleanup: bool = "true";
     }
     later {
         /// Limits the integrity pass at the start to these identifiers; none means all.
         startup_integrity_identifiers: List<String> = "";
-        /// Removes events of the public audit tool that are older than two hours.
-        audit_cleanup: bool = "true";
     }
 }

@@ -4,6 +4,7 @@
 //! and done in steps, each of them a commit. *Invariant:* nothing is kept in memory between two commits: a
 //! plan that a crash cut short goes on where its rows say.
 
+mod audit;
 mod data;
 mod steps;
 
