@@ -1,7 +1,7 @@
 //! The figures of the sync engine at its target scale: `cargo run --release -p grasp-sync --example sync_scale`.
 //!
 //! 100,000 repositories on 5 of 5,000 relays each, 1,000,000 roots: resident memory, the time to build all of it at the start, the
-//! time of one five-second batch of 100 new events.
+//! time of one five-second batch of 100 new events. A number after `--` divides repositories and relays by it.
 
 #![expect(
     clippy::print_stdout,
@@ -41,9 +41,9 @@ fn root(n: u32, repository: u32) -> Notice {
     }
 }
 
-fn notices() -> Vec<Notice> {
+fn notices(repositories: u32, relays: u32) -> Vec<Notice> {
     let of_repository = |n: u32| {
-        let relay = move |k| format!("wss://relay-{}.example.com", (n + k * 977) % RELAYS);
+        let relay = move |k| format!("wss://relay-{}.example.com", (n + k * 977) % relays);
         let repository = Notice::Repository {
             coordinate: coordinate(n),
             relays: (0..LISTED).filter_map(|k| relay(k).parse().ok()).collect(),
@@ -51,7 +51,7 @@ fn notices() -> Vec<Notice> {
         };
         std::iter::once(repository).chain((0..ROOTS).map(move |k| root(n * ROOTS + k, n)))
     };
-    (0..REPOSITORIES).flat_map(of_repository).collect()
+    (0..repositories).flat_map(of_repository).collect()
 }
 
 fn resident() -> usize {
@@ -95,7 +95,10 @@ fn run_until(engine: &mut Engine, end: Time) {
 
 fn main() {
     let start = Time::from_secs(1_800_000_000);
-    let notices = notices();
+    let divisor = std::env::args().nth(1).and_then(|text| text.parse().ok());
+    let divisor = divisor.unwrap_or(1).clamp(1, RELAYS / 10);
+    let (repositories, relays) = (REPOSITORIES / divisor, RELAYS / divisor);
+    let notices = notices(repositories, relays);
     let input = resident();
     let mut engine = Engine::new(Settings::default(), 1);
     let clock = Instant::now();
@@ -113,13 +116,16 @@ fn main() {
     run_until(&mut engine, settled);
     let confirmed: usize = engine.reports().map(|report| report.confirmed).sum();
     println!(
-        "two hours with {RELAYS} peers in {:?}; {confirmed} pairs confirmed; {} MiB",
+        "two hours with {relays} peers in {:?}; {confirmed} pairs confirmed; {} MiB",
         clock.elapsed(),
         resident() >> 20
     );
 
     for n in 0..100 {
-        engine.handle(Input::Noticed(root(20_000_000 + n, n * 97)), settled);
+        engine.handle(
+            Input::Noticed(root(20_000_000 + n, (n * 97) % repositories)),
+            settled,
+        );
     }
     let fires_at = settled + Duration::from_secs(5);
     let clock = Instant::now();

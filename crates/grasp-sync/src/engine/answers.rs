@@ -9,6 +9,7 @@ use super::number::{BatchId, RelayId, SubscriptionId};
 use super::paging::{Page, Pager, Turn, disproves, is_whole};
 use super::pending::Purpose;
 use super::query::{Ask, Query, What};
+use super::scenarios::since;
 use super::settings::{AUTH_GAP, DIFFERENCE_MAX, FILTER_VALUES, IDS_PER_REQ, RECONCILIATION_MAX};
 use super::{Engine, Timer};
 
@@ -97,12 +98,16 @@ impl Engine {
             return false;
         };
         live.is_answered = true;
-        if live
-            .filters
+        let filters = live.filters.clone();
+        let refused_at = live.refused_at.take();
+        if filters
             .iter()
             .any(|filter| filter.values() >= FILTER_VALUES)
         {
             self.takes_long_filters(relay);
+        }
+        if let Some(at) = refused_at {
+            self.catch_up(relay, filters, since(at));
         }
         true
     }
@@ -226,6 +231,11 @@ impl Engine {
         subscription: SubscriptionId,
         missing: &[EventId],
     ) {
+        let session = self.sessions.get(&relay);
+        let query = session.and_then(|session| session.queries.get(&subscription));
+        if !query.is_some_and(Query::is_difference) {
+            return;
+        }
         let Some(query) = self.take_query(relay, subscription) else {
             return;
         };

@@ -133,6 +133,7 @@ impl Engine {
             Some(since) => self.quick_reconnect(relay, since),
         }
         self.save_cursor_again(relay);
+        self.recover_later(relay);
         self.stir(relay);
     }
 

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::filters::{PlannedFilter, Tier};
 use super::number::SubscriptionId;
 use super::settings::REQ_BYTES_MAX;
+use super::time::Time;
 
 /// A subscription of up to this size is sent again rather than another opened.
 const RESEND_BYTES: usize = 4 * 1_024;
@@ -34,6 +35,8 @@ pub struct LiveSubscription {
     pub(super) is_open: bool,
     /// The peer said that there are no more stored events.
     pub(super) is_answered: bool,
+    /// Since when it has not been live although it should be.
+    pub(super) refused_at: Option<Time>,
     /// It was refused once for want of a proof of identity.
     pub(super) after_auth: bool,
 }
@@ -215,6 +218,21 @@ impl LiveSet {
     /// How many filters there are above those that cannot be merged away.
     pub(super) fn above_floor(&self) -> usize {
         self.filters().saturating_sub(self.floor)
+    }
+
+    /// Since when something has not been live although it should be.
+    pub(super) fn refused_at(&self) -> Option<Time> {
+        self.subscriptions
+            .values()
+            .filter_map(|sub| sub.refused_at)
+            .min()
+    }
+
+    /// None of them has been live since then.
+    pub(super) fn mark_refused(&mut self, at: Option<Time>) {
+        for subscription in self.subscriptions.values_mut() {
+            subscription.refused_at = at;
+        }
     }
 
     pub(super) fn get_mut(&mut self, id: SubscriptionId) -> Option<&mut LiveSubscription> {

@@ -1,12 +1,11 @@
 //! What follows from a refusal: for the question that was refused, and for the relay.
 
 use super::filters::{PlannedFilter, Shape};
-use super::health::{PAUSE_MAX, POLICY_PAUSE};
+use super::health::POLICY_PAUSE;
 use super::io::Counted;
 use super::number::{BatchId, RelayId, SubscriptionId};
 use super::query::{Ask, Query, What};
 use super::refusal::Refusal;
-use super::scenarios::since;
 use super::settings::AUTH_MAX;
 use super::{Engine, Timer};
 
@@ -191,6 +190,7 @@ impl Engine {
         let wants_auth = refusal == Refusal::AuthRequired;
         let is_policy = refusal == Refusal::Policy || (wants_auth && live.after_auth);
         live.after_auth |= wants_auth;
+        live.refused_at.get_or_insert(self.now);
         let filters = live.filters.clone();
         match refusal {
             _ if is_policy && !has_accepted => self.not_wanted(relay),
@@ -204,7 +204,6 @@ impl Engine {
             Refusal::AuthRequired | Refusal::RateLimited | Refusal::TooManyQueries => {
                 session.send_later(subscription);
                 self.heed(relay, refusal);
-                self.catch_up(relay, filters, since(self.now));
             }
             Refusal::TooManyBytes => {
                 if let Some(state) = self.relays.get_mut(relay) {
@@ -228,21 +227,14 @@ impl Engine {
         }
     }
 
-    /// Opens again what the peer closed, and asks for what came meanwhile.
+    /// Opens again what the peer closed. What came meanwhile is asked for once it is taken.
     pub(super) fn reopen(&mut self, relay: RelayId) {
-        let Some(session) = self.sessions.get_mut(&relay) else {
-            return;
-        };
-        let mut filters = Vec::new();
-        for subscription in std::mem::take(&mut session.closed) {
-            if let Some(live) = session.live.get(subscription) {
-                filters.extend_from_slice(&live.filters);
+        if let Some(session) = self.sessions.get_mut(&relay) {
+            for subscription in std::mem::take(&mut session.closed) {
                 session.send_later(subscription);
             }
+            self.stir(relay);
         }
-        let since = since(self.now.minus(PAUSE_MAX));
-        self.catch_up(relay, filters, since);
-        self.stir(relay);
     }
 
     /// Arranges all live filters by what the peer allows now. What does not fit is polled, from the start of the
@@ -255,6 +247,7 @@ impl Engine {
         let Some(session) = self.sessions.get_mut(&relay) else {
             return;
         };
+        let refused_at = session.live.refused_at();
         let (open, filters) = session.live.take_all();
         session.unsent.clear();
         session.closed.clear();
@@ -267,6 +260,9 @@ impl Engine {
             .collect();
         self.sync_live(relay, cut);
         self.arranged(relay);
+        if let Some(session) = self.sessions.get_mut(&relay) {
+            session.live.mark_refused(refused_at);
+        }
     }
 }
 
