@@ -110,3 +110,52 @@ async fn an_operator_lists_restores_and_ejects_what_is_held() {
     let said = server.operate(&["holding", "list"]).await.fine();
     assert!(said.contains("nothing is held"), "{said}");
 }
+
+/// Design §13, DEL-5, DEL-6: whatever step of leaving or coming back the power fails at, the next start goes on
+/// from there, and nothing of the repository or its conversation is lost.
+#[cfg(feature = "failpoints")]
+#[tokio::test]
+async fn a_crash_at_any_step_of_leaving_and_coming_back_loses_nothing() {
+    const STEPS: &[&str] = &[
+        "event.committed",
+        "event.committed@2",
+        "reconcile.begun",
+        "reconcile.begun@2",
+        "repository.archived",
+        "repository.restored",
+        "reconcile.done",
+        "reconcile.done@2",
+        "removal.planned",
+        "removal.step",
+        "return.step",
+    ];
+    for step in STEPS {
+        let mut server = Server::spawn().await;
+        let alice = Maintainer::serving("project", &server).await;
+        let issue = Person::named("carol").issue(&alice.coordinate()).sign();
+        server.publish(&issue).await.accepted();
+        let refs = alice.remote_refs().await;
+        let deletion = deletion_of(&alice);
+        let again = alice.person.announcement("project", &server).sign();
+        server.terminate().await;
+        let armed = ("NGIT_FAILPOINT", Some(*step));
+        if server.try_start_again_with(armed.0, armed.1).await {
+            for event in [&deletion, &again] {
+                let answer = grasp_testkit::relay::try_publish(&server.ws, event).await;
+                if answer.is_none() {
+                    break;
+                }
+            }
+        }
+        eventually("it dies", async || server.has_ended()).await;
+        server.start_again_with("NGIT_FAILPOINT", None).await;
+        for event in [&deletion, &again] {
+            server.publish(event).await.accepted();
+        }
+        eventually(step, async || {
+            server.serves(&again).await && server.serves(&issue).await
+        })
+        .await;
+        assert_eq!(alice.remote_refs().await, refs, "{step}");
+    }
+}
