@@ -71,6 +71,37 @@ fn one_closed_subscription_leaves_the_others_and_is_opened_again() {
     );
 }
 
+/// SYNC-4, SYNC-46: a refusal is no end of a history. It is asked again after a pause, and then again after a longer one.
+#[test]
+fn a_refused_history_confirms_nothing_and_is_asked_again_later() {
+    let mut script = asked();
+    for pause in [65, 130] {
+        let history: Vec<_> = script
+            .reqs()
+            .into_iter()
+            .filter(|req| !req.is_live())
+            .collect();
+        assert!(!history.is_empty());
+        for req in &history {
+            script.close(req, "error: the database is on fire");
+        }
+        assert_eq!(script.books(1), (0, 2, 0));
+        let left_out = |state: &grasp_sync::engine::RelayState| state.announcements_synced;
+        assert!(
+            !script
+                .engine
+                .relay_sync_index()
+                .get(script.relay(1))
+                .is_some_and(left_out)
+        );
+        script.pass_secs(pause - 3);
+        assert!(script.reqs().is_empty(), "not within {pause} s");
+        script.pass_secs(4);
+    }
+    script.answer_all(30);
+    assert_eq!(script.books(1), (2, 0, 0));
+}
+
 /// SYNC-36
 #[test]
 fn a_challenge_is_answered_and_the_question_asked_once_more() {
