@@ -151,6 +151,23 @@ mod tests {
     }
 
     #[test]
+    fn a_name_and_its_parts_have_bounds() {
+        let name = |part: usize, parts: usize| {
+            let name = vec!["x".repeat(part); parts].join("/");
+            format!("refs/heads/{name}").parse::<RefName>()
+        };
+        assert!(name(255, 1).is_ok());
+        assert!(name(256, 1).is_err());
+        let whole = |length: usize| {
+            let rest = "x/".repeat((length - "refs/heads/".len()) / 2) + "xx";
+            let name = format!("refs/heads/{rest}");
+            name[..length].parse::<RefName>()
+        };
+        assert!(whole(RefName::LEN_MAX).is_ok());
+        assert_eq!(whole(RefName::LEN_MAX + 2), Err(RefNameError::TooLong));
+    }
+
+    #[test]
     fn git_s_rules_hold() {
         for good in [
             "refs/heads/main",

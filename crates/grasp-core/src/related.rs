@@ -123,6 +123,27 @@ mod tests {
         EventId::from_byte_array([n; 32]).to_hex()
     }
 
+    /// REL-1: only what is replaced by address has one, and only what has a `d` is named by it.
+    #[test]
+    fn addresses_are_of_kinds_that_have_them() {
+        let author = key(1).to_hex();
+        for (text, read) in [
+            (
+                format!("30617:{author}:a:b"),
+                Some(format!("30617:{author}:a:b")),
+            ),
+            (format!("30618:{author}"), Some(format!("30618:{author}:"))),
+            (format!("10002:{author}"), Some(format!("10002:{author}:"))),
+            (format!("10002:{author}:x"), None),
+            (format!("1:{author}:"), None),
+            (format!("1621:{author}:x"), None),
+            ("30617:abc:x".to_owned(), None),
+            (format!("x:{author}:x"), None),
+        ] {
+            assert_eq!(normalised_address(&text), read, "{text}");
+        }
+    }
+
     /// REL-1
     #[test]
     fn references_are_read_from_five_tags() {

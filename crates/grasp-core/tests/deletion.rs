@@ -331,6 +331,30 @@ fn a_parked_withdrawal_ends_a_day_after_no_older_version_is_served() {
     assert_eq!(world.deadline(&withdrawal.id()), Some(NOW + 1800 + 86_400));
 }
 
+/// EV-4, DEL-5: what is held is kept as long as ever, and its own end, reached meanwhile, deletes it no second time.
+#[test]
+fn a_deleted_announcement_that_expires_is_deleted_once() {
+    let Project {
+        mut world,
+        announced,
+        ..
+    } = project();
+    let until = (NOW + 5000).to_string();
+    let expiring = announcement(alice())
+        .at(NOW - 10)
+        .tag(["expiration".to_owned(), until])
+        .event();
+    world.submit(&expiring);
+    assert_eq!(world.stage(&expiring.id()), Some(Stage::Served));
+    world.submit(&of_events(alice(), &[&expiring, &announced]));
+    assert_eq!(world.stage(&expiring.id()), Some(Stage::Held));
+    world.wait(5000);
+    assert_eq!(world.stage(&expiring.id()), Some(Stage::Held));
+    world.wait(DAYS_90 - 5000);
+    assert_eq!(world.stage(&expiring.id()), None);
+    assert_eq!(world.stage(&announced.id()), None);
+}
+
 /// DEL-3: without a version before it the repository goes, what depends on it stays.
 #[test]
 fn deleting_the_only_announcement_takes_the_repository_and_leaves_the_state() {
@@ -441,6 +465,16 @@ fn what_waits_is_removed_for_good() {
     world.submit(&of_address(alice(), &announced));
     assert_eq!(world.stage(&announced.id()), None);
     assert!(world.is_dirty(&world.view.repository(alice())));
+}
+
+/// PUR-10: nothing of it is held, so nothing comes back.
+#[test]
+fn a_waiting_pull_request_is_removed_for_good() {
+    let Project { mut world, .. } = project();
+    let waiting = pull_request(key(5), alice(), oid(9)).event();
+    assert_eq!(world.submit(&waiting), Answer::Purgatory);
+    world.submit(&of_events(key(5), &[&waiting]));
+    assert_eq!(world.stage(&waiting.id()), None);
 }
 
 /// PUR-10: of a scope in purgatory the states go with it.

@@ -166,8 +166,32 @@ fn place(view: &mut RepoView, event: &EventId, stage: Option<Stage>, deadline: O
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::key;
-    use crate::testing::project::state;
+    use crate::testing::project::{repo, state, upload, view};
+    use crate::testing::{key, oid};
+
+    /// PR-4: one record for each event and repository.
+    #[test]
+    fn an_upload_takes_the_place_of_the_one_before() {
+        let id = |n| EventId::from_byte_array([n; 32]);
+        let record = |event, commit, owner| upload(id(event), oid(commit), repo(key(owner)));
+        let mut after = view().build();
+        for one in [
+            record(1, 1, 1),
+            record(2, 1, 1),
+            record(1, 1, 2),
+            record(1, 2, 1),
+        ] {
+            apply(&mut after, &Change::Upload(one));
+        }
+        let others = [record(2, 1, 1), record(1, 1, 2)];
+        assert_eq!(after.uploads, [&others[..], &[record(1, 2, 1)]].concat());
+        let drop = Change::DropUpload {
+            event: id(1),
+            repository: repo(key(1)),
+        };
+        apply(&mut after, &drop);
+        assert_eq!(after.uploads, others);
+    }
 
     /// KIND-5: whatever came first.
     #[test]

@@ -30,6 +30,20 @@ fn with_known(
     .authorize()
 }
 
+/// PUSH-4: what the store is asked for.
+#[test]
+fn the_events_that_commands_name_are_read_from_their_refs() {
+    let other = EventId::from_byte_array([0xbb; 32]);
+    let commands = [
+        set(&name_of(&orphan()), 1),
+        set(MAIN, 1),
+        set("refs/nostr/short", 1),
+        set(&name_of(&other), 0),
+        set(&name_of(&other), 1),
+    ];
+    assert_eq!(named_events(&commands), [orphan(), other].into());
+}
+
 /// PUSH-4: cases, 27.
 #[test]
 fn an_unknown_event_takes_an_upload_without_any_state() {
