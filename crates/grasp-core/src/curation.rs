@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn an_entry_names_an_owner_a_repository_or_an_identifier() {
         let (alice, bob) = (npub(&key(1)), npub(&key(2)));
-        let named = list(&[&alice, &format!("{bob}/a/b".replace("a/b", "ab")), "spam"]);
+        let named = list(&[&alice, &format!("{bob}/ab"), "spam"]);
         for (scope, by) in [
             (scope(1, "x"), Some(alice.clone())),
             (scope(2, "ab"), Some(format!("{bob}/ab"))),
