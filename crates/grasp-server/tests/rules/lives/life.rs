@@ -68,11 +68,16 @@ impl Life {
             }
             Step::Delete { .. }
             | Step::DeleteScope { .. }
+            | Step::DeleteNewest { .. }
             | Step::DeleteForeign { .. }
             | Step::DeleteFirst { .. } => self.delete(step).await,
-            Step::Advance { who, to, at, age } => {
-                let refs = [("refs/heads/main", &commit(*at).await.oid)];
-                let state = self.people[*who].state(REPO, refs);
+            Step::Advance {
+                who,
+                to,
+                declared,
+                age,
+            } => {
+                let state = declaring(&self.people[*who], declared).await;
                 let state = state.at(self.seconds - age).sign();
                 self.send(state).await;
                 self.push_state(*to, *who, Form::Exact).await;
@@ -89,7 +94,9 @@ impl Life {
                 right,
             } => {
                 let request = self.proposal(*to, *at, *place == PRS).await;
-                let at = if *right { *at } else { (at + 1) % COMMITS_MAX };
+                // The one before: it lacks what is asked for, but for the first.
+                let wrong = (at + COMMITS_MAX - 1) % COMMITS_MAX;
+                let at = if *right { *at } else { wrong };
                 let name = format!("refs/nostr/{}", request.id.to_hex());
                 self.drafts.push(request);
                 self.push(*place, &[(name, Some(at))], false).await;
@@ -159,11 +166,11 @@ impl Life {
                     .at(self.seconds)
                     .sign()
             }
-            Step::Issue { to, patch } => {
-                let coordinate = self.people[*to].coordinate(REPO);
+            Step::Issue { to, also, patch } => {
                 let kind = if *patch { 1617 } else { 1621 };
                 let author = contributor();
-                let draft = author.draft(kind).tag(["a", &coordinate]);
+                let [to, also] = [to, also].map(|owner| self.people[*owner].coordinate(REPO));
+                let draft = author.draft(kind).tag(["a", &to]).tag(["a", &also]);
                 draft.at(self.seconds).sign()
             }
             Step::Comment { back } => {
@@ -188,6 +195,14 @@ impl Life {
                     }
                     None => author.deletion(&event).at(self.seconds).sign(),
                 }
+            }
+            Step::DeleteNewest { who, state } => {
+                let kind = if *state { 30618 } else { 30617 };
+                let Some(event) = self.newest(*who, kind) else {
+                    return;
+                };
+                let request = self.people[*who].deletion(&event);
+                request.at(self.seconds).sign()
             }
             Step::DeleteForeign { back, who } => {
                 let Some(event) = self.pick(*back) else {
@@ -247,6 +262,15 @@ impl Life {
         self.sent.iter().rev().nth(back).cloned()
     }
 
+    /// The newest event of this kind by one of the people, deleted or not.
+    fn newest(&self, who: usize, kind: u16) -> Option<Event> {
+        let author = self.people[who].key();
+        let own = self.sent.iter();
+        let own = own.filter(|event| event.kind.as_u16() == kind && event.pubkey == author);
+        own.max_by_key(|event| (event.created_at, std::cmp::Reverse(event.id)))
+            .cloned()
+    }
+
     fn author(&self, event: &Event) -> Person {
         let mut people = self.people.iter();
         let author = people.find(|person| person.key() == event.pubkey);
@@ -298,16 +322,10 @@ impl Life {
 
     /// Pushes what the newest state by `of` says, deletions included.
     async fn push_state(&mut self, to: usize, of: usize, form: Form) {
-        let author = self.people[of].key();
-        let states = self
-            .sent
-            .iter()
-            .filter(|event| event.kind.as_u16() == 30618 && event.pubkey == author);
-        let newest = states.max_by_key(|event| (event.created_at, std::cmp::Reverse(event.id)));
-        let Some(state) = newest else {
+        let Some(state) = self.newest(of, 30618) else {
             return;
         };
-        let named = grasp_testkit::git::refs_named_by(state);
+        let named = grasp_testkit::git::refs_named_by(&state);
         let mut moves = Vec::new();
         for number in 0..COMMITS_MAX {
             let known = commit(number).await;

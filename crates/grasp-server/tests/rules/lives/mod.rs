@@ -5,6 +5,7 @@
 //! `GRASP_TEST_LIVES=n` lives more of them, `GRASP_TEST_SEED=n` begins elsewhere.
 
 mod check;
+mod draw;
 mod life;
 mod step;
 mod words;
@@ -53,7 +54,7 @@ fn live_seed(seed: u64) -> Result<(), String> {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
-    let lived = TestRunner::new_with_rng(config, random).run(&step::life(), |steps| {
+    let lived = TestRunner::new_with_rng(config, random).run(&draw::life(), |steps| {
         live(&steps);
         Ok(())
     });

@@ -53,9 +53,14 @@ fn name(who: usize) -> &'static str {
 /// Pushes, and what asks for them.
 fn tell_of_git(step: &Step, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     match step {
-        Step::Advance { who, to, at, age } => write!(
+        Step::Advance {
+            who,
+            to,
+            declared,
+            age,
+        } => write!(
             out,
-            "{} signs main at {at}, {age} s ago, and pushes it to {}",
+            "{} signs {declared}, {age} s ago, and pushes it to {}",
             name(*who),
             name(*to)
         ),
@@ -108,14 +113,18 @@ fn tell_of_git(step: &Step, out: &mut fmt::Formatter<'_>) -> fmt::Result {
 /// Conversation, deletion, time.
 fn tell_of_the_rest(step: &Step, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     match step {
-        Step::Issue { to, patch } => {
+        Step::Issue { to, also, patch } => {
             let what = if *patch { "a patch" } else { "an issue" };
-            write!(out, "dave sends {} {what}", name(*to))
+            write!(out, "dave sends {} and {} {what}", name(*to), name(*also))
         }
         Step::Comment { back } => write!(out, "carol comments on event -{back}"),
         Step::Delete { back, by_address } => {
             let how = if *by_address { "its address" } else { "its id" };
             write!(out, "the author deletes event -{back} by {how}")
+        }
+        Step::DeleteNewest { who, state } => {
+            let what = if *state { "state" } else { "announcement" };
+            write!(out, "{} deletes the newest {what} by its id", name(*who))
         }
         Step::DeleteForeign { back, who } => {
             write!(out, "{} wants event -{back} deleted", name(*who))

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use grasp_core::PublicKey;
 use grasp_core::announcement::Announcement;
 use grasp_core::event::{VerifiedEvent, kind};
 use grasp_core::lifecycle::Stage;
 use grasp_core::oid::Oid;
+use grasp_core::{EventId, PublicKey};
 
-use super::{Kept, Naive, Ranked as _};
+use super::related::names;
+use super::{Carries, Kept, Naive, Ranked as _, What};
 
 impl Naive {
     /// ANN-2: if it is served by what the archive has, it is back at once; if not, nothing of it is.
@@ -22,6 +23,7 @@ impl Naive {
         back.recover(owner);
         if back.is_serving(owner) {
             *self = back;
+            self.return_conversation(owner);
         }
     }
 
@@ -31,7 +33,61 @@ impl Naive {
             let repository = self.repository(*owner);
             self.objects.entry(repository).or_default().extend(objects);
             self.recover(owner);
+            self.return_conversation(owner);
         }
+    }
+
+    /// What hangs on it and went with it.
+    fn return_conversation(&mut self, owner: &PublicKey) {
+        let found = self.held_around(owner);
+        loop {
+            let supported = |kept: &&Kept| {
+                let names_served =
+                    |other: &Kept| other.stage == Stage::Served && names(&kept.event, &other.event);
+                kept.stage == Stage::Held
+                    && found.contains(&kept.id())
+                    && (kept.carries == Carries::Nothing || self.kept.iter().any(names_served))
+            };
+            let Some(next) = self.kept.iter().find(supported).map(Kept::id) else {
+                return;
+            };
+            self.find_mut(&next).expect("just found").serve();
+        }
+    }
+
+    fn held_around(&self, owner: &PublicKey) -> BTreeSet<EventId> {
+        let returns = |kept: &Kept| {
+            matches!(kept.what, What::Other)
+                && !matches!(kept.event.kind(), kind::DELETION | kind::VANISH)
+                && self.may_return(kept)
+        };
+        let begins = |kept: &&Kept| match kept.what {
+            What::Announcement(_) => kept.author() == *owner,
+            What::State(_) => true,
+            What::Proposal(_) => kept.stage == Stage::Served,
+            What::Other => false,
+        };
+        let (mut seen, mut found) = (BTreeSet::new(), BTreeSet::new());
+        let mut edge: Vec<&Kept> = self.kept.iter().filter(begins).collect();
+        while let Some(one) = edge.pop() {
+            for kept in &self.kept {
+                if !names(&kept.event, &one.event) || !seen.insert(kept.id()) {
+                    continue;
+                }
+                if returns(kept) {
+                    found.insert(kept.id());
+                    let mentioned = self.kept.iter().filter(|other| {
+                        let bare = other.carries == Carries::Nothing && returns(other);
+                        bare && names(&kept.event, &other.event)
+                    });
+                    found.extend(mentioned.map(Kept::id));
+                }
+                if returns(kept) || kept.stage == Stage::Served {
+                    edge.push(kept);
+                }
+            }
+        }
+        found
     }
 
     fn take_archive(&mut self, owner: &PublicKey) -> Option<BTreeSet<Oid>> {

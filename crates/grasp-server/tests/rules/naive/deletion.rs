@@ -35,30 +35,91 @@ impl Naive {
             .iter()
             .any(|kept| kept.announcement().is_some() && request.covers(&kept.event));
         let doomed: BTreeSet<EventId> = doomed.iter().map(|kept| kept.id()).collect();
-        let authority = self.authority();
-        self.take_back_with(&doomed, Ends::Deleted, |naive| {
-            if scope {
-                naive.abandon_states(&authority);
-            }
-        });
         let used = !doomed.is_empty();
+        if scope {
+            self.take_scope(&author, |naive, gone| {
+                naive.take_back_with(&doomed, Ends::Deleted, gone);
+            });
+        } else {
+            self.take_back(&doomed, Ends::Deleted);
+        }
         self.keep_request(event, request, used);
         Ok(())
     }
 
     /// ANN-5: the owner goes elsewhere.
     pub(super) fn leave(&mut self, owner: &PublicKey) {
-        let authority = self.authority();
         let now = self.now;
-        self.kept.retain_mut(|kept| {
-            let own = kept.announcement().is_some() && kept.author() == *owner;
-            let gone = own && kept.is_pending();
-            if own && kept.stage == Stage::Served {
-                kept.hold(now);
-            }
-            !gone
+        self.take_scope(owner, |naive, gone| {
+            naive.kept.retain_mut(|kept| {
+                let own = kept.announcement().is_some() && kept.author() == *owner;
+                let pending = own && kept.is_pending();
+                if own && kept.stage == Stage::Served {
+                    kept.hold(now);
+                }
+                !pending
+            });
+            gone(naive);
         });
-        self.abandon_states(&authority);
+    }
+
+    /// DEL-4: with a scope go the states that no other wants and, if it was served, what hung on it. `take`
+    /// takes the announcements away, and calls what it is given when they are gone.
+    fn take_scope(&mut self, owner: &PublicKey, take: impl FnOnce(&mut Self, &dyn Fn(&mut Self))) {
+        let (authority, group) = (self.authority(), self.group(owner));
+        let is_served = |naive: &Self| {
+            let mut versions = naive.announcements_of(owner);
+            versions.any(|kept| kept.stage == Stage::Served)
+        };
+        let was_served = is_served(self);
+        let before: Vec<Kept> = self.kept.clone();
+        take(self, &|naive| naive.abandon_states(&authority, &group));
+        self.settle();
+        if !was_served || is_served(self) {
+            return;
+        }
+        let left = |kept: &&Kept| {
+            let own = kept.announcement().is_some() && kept.author() == *owner;
+            let state = kept.state().is_some() && kept.stage == Stage::Served;
+            own || (state && self.stage(&kept.id()) != Some(Stage::Served))
+        };
+        let lost: Vec<VerifiedEvent> = before
+            .iter()
+            .filter(left)
+            .map(|it| it.event.clone())
+            .collect();
+        self.cascade(&lost);
+    }
+
+    /// Whose announcements list each other, directly or by others: strangers of the same `d` are not in it
+    /// (MNT-10).
+    fn group(&self, owner: &PublicKey) -> BTreeSet<PublicKey> {
+        let lists = |kept: &Kept, key: &PublicKey| {
+            kept.announcement()
+                .is_some_and(|it| it.listing().lists(key))
+        };
+        let mut group = BTreeSet::from([*owner]);
+        loop {
+            let joining = self
+                .announcements()
+                .filter(|kept| kept.counts())
+                .find(|kept| {
+                    let near = group.contains(&kept.author())
+                        || group.iter().any(|member| lists(kept, member));
+                    let listed = kept.announcement().map(|it| it.listing().active().clone());
+                    let mut all = listed.unwrap_or_default();
+                    all.insert(kept.author());
+                    near && !all.is_subset(&group)
+                });
+            match joining {
+                Some(kept) => {
+                    let announcement = kept.announcement().expect("one of these");
+                    group.insert(kept.author());
+                    group.extend(announcement.listing().active().iter().copied());
+                }
+                None => return group,
+            }
+        }
     }
 
     /// Whose states count anywhere.
@@ -72,9 +133,11 @@ impl Naive {
 
     /// After a scope went: waiting states that no other scope wants go with it, and with the last
     /// announcement the served ones are held.
-    fn abandon_states(&mut self, before: &BTreeSet<PublicKey>) {
+    fn abandon_states(&mut self, before: &BTreeSet<PublicKey>, group: &BTreeSet<PublicKey>) {
         let after = self.authority();
-        let announced = self.announcements().any(Kept::counts);
+        let announced = self
+            .announcements()
+            .any(|kept| kept.counts() && group.contains(&kept.author()));
         let now = self.now;
         self.kept.retain_mut(|kept| {
             if kept.state().is_none() {
@@ -83,7 +146,7 @@ impl Naive {
             let author = kept.author();
             let lost = before.contains(&author) && !after.contains(&author);
             let gone = kept.is_pending() && lost;
-            if kept.stage == Stage::Served && !announced {
+            if kept.stage == Stage::Served && !announced && group.contains(&author) {
                 kept.hold(now);
             }
             !gone
@@ -93,14 +156,14 @@ impl Naive {
     /// DEL-2, DEL-3: what they had replaced comes back, and a scope that loses its last winner by it goes
     /// back to purgatory.
     pub(super) fn take_back(&mut self, events: &BTreeSet<EventId>, ends: Ends) {
-        self.take_back_with(events, ends, |_| {});
+        self.take_back_with(events, ends, &|_| {});
     }
 
     fn take_back_with(
         &mut self,
         events: &BTreeSet<EventId>,
         ends: Ends,
-        and_then: impl FnOnce(&mut Self),
+        and_then: &dyn Fn(&mut Self),
     ) {
         let losers: Vec<PublicKey> = self
             .owners()

@@ -7,6 +7,7 @@
 
 mod announcements;
 mod authority;
+mod cascade;
 mod comeback;
 mod deletion;
 mod expiry;

@@ -15,19 +15,30 @@ impl Naive {
 
     /// REL-2, REL-5, REL-6: what an event may carry by what it names or by what names it.
     pub(super) fn standing(&self, event: &VerifiedEvent) -> Option<Carries> {
+        self.standing_among(event, |other| Some(other.carries))
+    }
+
+    /// The same if others carry what `carries` says; `None`: they are not there.
+    pub(super) fn standing_among(
+        &self,
+        event: &VerifiedEvent,
+        carries: impl Fn(&Kept) -> Option<Carries>,
+    ) -> Option<Carries> {
+        let carries_some =
+            |other: &Kept| matches!(carries(other), Some(Carries::All | Carries::Replies));
         let served = || self.kept.iter().filter(|kept| kept.stage == Stage::Served);
         let targets = || served().filter(|other| names(event, &other.event));
-        let anchors = || targets().filter(|other| other.carries == Carries::All);
+        let anchors = || targets().filter(|other| carries(other) == Some(Carries::All));
         let announced = anchors().any(|other| other.event.kind() == kind::ANNOUNCEMENT);
         if kind::is_root(event.kind()) && announced {
             return Some(Carries::All);
         }
-        if targets().any(|other| other.carries != Carries::Nothing) {
+        if targets().any(carries_some) {
             return Some(Carries::Replies);
         }
         let named_by = |other: &Kept| names(&other.event, event);
         served()
-            .any(|other| other.carries != Carries::Nothing && named_by(other))
+            .any(|other| carries_some(other) && named_by(other))
             .then_some(Carries::Nothing)
     }
 }
