@@ -1,5 +1,8 @@
 //! `kill -9` at any time: nothing acknowledged is missing, relay and git agree.
 
+#[cfg(feature = "failpoints")]
+mod leaving;
+
 use std::time::Duration;
 
 use grasp_testkit::{Event, Maintainer, Server, json};
