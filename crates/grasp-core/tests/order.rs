@@ -90,6 +90,38 @@ fn in_two_orders() -> impl Strategy<Value = (Vec<Step>, Vec<Step>)> {
     a_project().prop_flat_map(|steps| (Just(steps.clone()), Just(steps).prop_shuffle()))
 }
 
+/// A project of which authors take some events back, each by its id or all by its address, in two orders:
+/// proposals, or states in a project without any. (A proposal that was taken stays when the state goes
+/// that its repository was served by; one that comes after it is refused.)
+fn in_two_orders_with_requests() -> impl Strategy<Value = (Vec<Step>, Vec<Step>)> {
+    let picks = prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 1..4);
+    (a_project(), picks, any::<bool>()).prop_flat_map(|(steps, picks, of_states)| {
+        let kind_of = |step: &Step| match step {
+            Step::Event(event) => Some(event.kind()),
+            _ => None,
+        };
+        let proposal = |step: &Step| kind_of(step).is_some_and(kind::is_proposal);
+        let kept = |step: &Step| !(of_states && proposal(step));
+        let mut steps: Vec<Step> = steps.into_iter().filter(kept).collect();
+        for (index, by_address) in picks {
+            let Some(Step::Event(event)) = steps.get(index.index(steps.len().max(1))) else {
+                continue;
+            };
+            let wanted = if of_states {
+                kind::STATE
+            } else {
+                kind::PULL_REQUEST
+            };
+            if event.kind() == wanted {
+                let request = deletion(event, by_address);
+                steps.push(Step::Event(request));
+            }
+        }
+        let in_any_order = || Just(steps.clone()).prop_shuffle();
+        (in_any_order(), in_any_order())
+    })
+}
+
 fn perform(world: &mut World, step: &Step) {
     match step {
         Step::Event(event) => {
@@ -208,6 +240,14 @@ proptest! {
     /// gives each repository the same winner.
     #[test]
     fn the_order_of_arrival_never_changes_the_outcome((one, other) in in_two_orders()) {
+        prop_assert_eq!(outcome(&one), outcome(&other));
+    }
+
+    /// DEL-1, DEL-2: a request may come before what it is about, and means the same.
+    #[test]
+    fn a_deletion_means_the_same_before_and_after_what_it_deletes(
+        (one, other) in in_two_orders_with_requests()
+    ) {
         prop_assert_eq!(outcome(&one), outcome(&other));
     }
 
