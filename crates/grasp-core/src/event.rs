@@ -7,6 +7,7 @@ use nostr::event::{Event, EventId};
 use nostr::key::PublicKey;
 use nostr::types::Timestamp;
 
+use crate::defect::Defect;
 use crate::name::Identifier;
 
 /// Kind numbers of NIP-34 and its neighbours (KIND-1).
@@ -231,6 +232,9 @@ pub struct Version {
 
 impl Ord for Version {
     fn cmp(&self, other: &Self) -> Ordering {
+        if Defect::TieOrder.is_on() {
+            return (self.created_at, self.id).cmp(&(other.created_at, other.id));
+        }
         self.created_at
             .cmp(&other.created_at)
             .then_with(|| other.id.cmp(&self.id))

@@ -11,6 +11,7 @@ pub mod admission;
 pub mod announcement;
 pub mod clock_step;
 pub mod curation;
+pub mod defect;
 pub mod deletion;
 pub mod event;
 pub mod failpoint;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use nostr::key::PublicKey;
 
 use crate::announcement::Listing;
+use crate::defect::Defect;
 use crate::lifecycle::Stage;
 use crate::view::RepoView;
 
@@ -180,7 +181,8 @@ impl Resolution {
                 .iter()
                 .for_each(|key| linked_back[*key] = true);
             for key in member.lists.iter().chain(&member.listed_by) {
-                if invited[*key] && linked_back[*key] && !joined[*key] {
+                let linked = linked_back[*key] || Defect::InvitedAuthority.is_on();
+                if invited[*key] && linked && !joined[*key] {
                     joined[*key] = true;
                     members.push(*key);
                 }
@@ -262,6 +264,7 @@ fn listing<'v>(key: &PublicKey, view: &'v RepoView) -> Option<Cow<'v, Listing>> 
     let newest = &view.announcement(key)?.item;
     let versions = view.announcements.get(key)?.iter();
     let deleted = versions
+        .filter(|_| !Defect::RestoredAuthority.is_on())
         .filter(|entry| entry.stage == Stage::Held && entry.item.version() > newest.version());
     Some(
         deleted.fold(Cow::Borrowed(newest.listing()), |listing, held| {

@@ -12,6 +12,7 @@ use nostr::key::PublicKey;
 use nostr::types::Timestamp;
 
 use crate::announcement::Announcement;
+use crate::defect::Defect;
 use crate::lifecycle::{Batch, Change, MarkReason, Stage, UploadRecord};
 use crate::name::{Coordinate, RepoAddress};
 use crate::policy::Circumstances;
@@ -178,7 +179,7 @@ impl Expiry<'_> {
                 let repositories: Vec<RepoAddress> =
                     owners.map(|owner| self.view.repository(*owner)).collect();
                 if !self.is_protected(entry.deadline, &repositories) {
-                    if self.is_owed(entry) {
+                    if self.is_owed(entry) && !Defect::DroppedDebt.is_on() {
                         self.park_state(event, author);
                     } else {
                         self.forget(event);
@@ -270,7 +271,7 @@ impl Expiry<'_> {
     /// PUR-6, PUR-8.
     fn forget(&mut self, event: EventId) {
         self.remove(event);
-        self.marked = true;
+        self.marked = !Defect::UnmarkedExpiry.is_on();
     }
 
     /// DEL-5, DEL-12. One that withholds authority stays as long as it does (DEL-3).
@@ -296,7 +297,8 @@ impl Expiry<'_> {
         let cx = self.cx;
         if let Some(entry) = self.after.announcements.entry_mut(&event) {
             // Going back to the served one would give authority again that this one takes.
-            if served.is_some_and(|served| served.item.widens(&entry.item)) {
+            let ordinary = Defect::AuthorityByExpiry.is_on();
+            if !ordinary && served.is_some_and(|served| served.item.widens(&entry.item)) {
                 entry.park(None, cx);
             } else {
                 entry.soft_expire(cx);

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use nostr::event::EventId;
 use nostr::key::PublicKey;
 
+use crate::defect::Defect;
 use crate::lifecycle::Stage;
 use crate::maintainers::Resolution;
 use crate::name::{Coordinate, RepoAddress};
@@ -98,7 +99,7 @@ impl<'v> Planner<'v> {
         let maintainers = self.maintainers(repo);
         let refs = match newest_served(&maintainers, self.view) {
             Some(winner) => refs_of(winner),
-            None if served => DesiredRefs::Frozen,
+            None if served && !Defect::ThawedRefs.is_on() => DesiredRefs::Frozen,
             None => DesiredRefs::Empty,
         };
         Desired {
@@ -180,7 +181,10 @@ fn newest_served<'v>(
         .iter()
         .filter_map(|key| view.states.get(key))
         .flatten()
-        .filter(|entry| entry.stage == Stage::Served && entry.item.unsatisfiable().is_empty())
+        .filter(|entry| {
+            let early = Defect::WaitingWinner.is_on() && entry.stage == Stage::Waiting;
+            (entry.stage == Stage::Served || early) && entry.item.unsatisfiable().is_empty()
+        })
         .max_by_key(|entry| entry.item.version())
 }
 

@@ -7,6 +7,7 @@ use nostr::event::EventId;
 use nostr::key::PublicKey;
 
 use crate::announcement::Announcement;
+use crate::defect::Defect;
 use crate::deletion::Fate;
 use crate::event::Parsed;
 use crate::lifecycle::Stage;
@@ -121,9 +122,10 @@ fn take_back<T: Parsed>(
         entry.hold(cx);
     }
     if was_served && !versions.iter().any(is_served) && how.reach != Reach::Author {
-        let replaced = versions
-            .iter_mut()
-            .filter(|entry| entry.stage == Stage::Superseded && may_return(&entry.item));
+        let replaced = versions.iter_mut().filter(|entry| {
+            let deleted = Defect::DeletedRollback.is_on() && entry.stage == Stage::Held;
+            (entry.stage == Stage::Superseded || deleted) && may_return(&entry.item)
+        });
         if let Some(entry) = replaced.max_by_key(|entry| entry.version()) {
             entry.serve();
         }

@@ -1,6 +1,7 @@
 //! The checks that come before the kind of an event matters (EV-1, EV-3, EV-4, KIND-7).
 
 use super::{Answer, Decision, Known, Rejection, glance};
+use crate::defect::Defect;
 use crate::event::{VerifiedEvent, kind};
 use crate::lifecycle::{Batch, Stage};
 use crate::policy::{Circumstances, Origin};
@@ -51,7 +52,7 @@ fn is_blacklisted(event: &VerifiedEvent, cx: Circumstances<'_>) -> bool {
 
 /// DEL-1, DEL-8, DEL-10. Who vanished has deleted everything.
 fn gated(known: &Known, cx: Circumstances<'_>) -> Option<Rejection> {
-    if !cx.policy.requests.respected {
+    if !cx.policy.requests.respected || Defect::OpenGate.is_on() {
         return None;
     }
     let vanished = known.gates.iter().any(|gate| gate.asks == Asks::Vanish);

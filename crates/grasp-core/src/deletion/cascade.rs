@@ -11,6 +11,7 @@ use nostr::event::EventId;
 
 use super::graph::{Graph, Name, Node, Part};
 use super::{Lost, STEP_MAX};
+use crate::defect::Defect;
 use crate::event::kind;
 use crate::lifecycle::Standing;
 use crate::policy::Policy;
@@ -326,6 +327,7 @@ impl Support<'_> {
         for (Found { node, part }, level) in self.nodes.iter().zip(&self.levels) {
             match level {
                 _ if *part != Part::Dependent => {}
+                _ if Defect::SharedCascade.is_on() => goes.push(node.id()),
                 Level::None => goes.push(node.id()),
                 Level::Bare if node.is_served() && node.standing != Standing::Bare => {
                     unburdened.push(node.id());

@@ -10,6 +10,7 @@ use nostr::event::EventId;
 
 use super::Name;
 use super::graph::{Graph, Node, Part};
+use crate::defect::Defect;
 use crate::event::kind;
 use crate::lifecycle::Standing;
 use crate::policy::Policy;
@@ -95,6 +96,9 @@ impl<G: Graph> Look<'_, G> {
     }
 
     fn is_supported(&self, member: &Node) -> Result<bool, G::Error> {
+        if Defect::SharedCascade.is_on() {
+            return Ok(false);
+        }
         let proposal = kind::is_proposal(member.kind()) && member.is_served();
         if proposal && !self.step.backed.contains(&member.id()) {
             return Ok(false);

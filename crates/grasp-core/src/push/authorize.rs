@@ -6,6 +6,7 @@ use super::branches;
 use super::ground::Ground;
 use super::proposals::{self, Refusal};
 use super::{Push, PushPlan, Verdict};
+use crate::defect::Defect;
 use crate::lifecycle::{Batch, Change, Stage};
 use crate::name::RepoAddress;
 use crate::purgatory;
@@ -88,7 +89,8 @@ impl Push<'_> {
 
     /// PUSH-8 (atomic), PUSH-12.
     fn finish(&self, mut plan: PushPlan) -> PushPlan {
-        if self.atomic && !plan.verdicts.iter().all(Verdict::accepts) {
+        let whole = self.atomic && !Defect::PartialAtomic.is_on();
+        if whole && !plan.verdicts.iter().all(Verdict::accepts) {
             for verdict in plan.verdicts.iter_mut().filter(|it| it.accepts()) {
                 *verdict = Verdict::Refuse(ATOMIC.to_owned());
             }

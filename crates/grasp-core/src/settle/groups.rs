@@ -8,6 +8,7 @@ use nostr::event::EventId;
 use nostr::key::PublicKey;
 
 use super::entry::counts;
+use crate::defect::Defect;
 use crate::lifecycle::Stage;
 use crate::maintainers::Resolution;
 use crate::policy::{Hosting, Policy};
@@ -120,6 +121,7 @@ impl Groups {
                 self.serves(view, owner)
             } else {
                 facts.holds_all(&view.repository(*owner), state.refs().values())
+                    || Defect::IncompletePromotion.is_on()
             }
         };
         state.unsatisfiable().is_empty() && authorising.iter().any(here)

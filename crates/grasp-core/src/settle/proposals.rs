@@ -4,6 +4,7 @@ use nostr::event::EventId;
 use nostr::key::PublicKey;
 
 use super::Groups;
+use crate::defect::Defect;
 use crate::lifecycle::{Stage, UploadRecord};
 use crate::name::{Coordinate, Identifier, RepoAddress};
 use crate::policy::Circumstances;
@@ -51,7 +52,7 @@ fn serve_one(
     let reach = Reach::of(entry, view, groups, cx);
     let uploaded: Vec<RepoAddress> = uploads
         .into_iter()
-        .filter(|upload| Some(upload.commit) == entry.commit)
+        .filter(|upload| Some(upload.commit) == entry.commit || Defect::UnboundUpload.is_on())
         .map(|upload| upload.repository)
         .filter(|repo| reach.includes(repo))
         .collect();

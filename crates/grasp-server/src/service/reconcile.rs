@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use grasp_core::defect::Defect;
 use grasp_core::lifecycle::{Archive, Stage};
 use grasp_core::name::RepoAddress;
 use grasp_core::oid::Oid;
@@ -148,6 +149,12 @@ impl Service {
             DesiredRefs::Winner { refs, head, .. } => (refs, head),
             DesiredRefs::Empty => (BTreeMap::new(), grasp_git::refs::default_head()),
             DesiredRefs::Frozen => (signed_refs(&current), current.head.clone()),
+        };
+        let by_history = Defect::HeadByHistory.is_on() && refs.contains_key(&current.head);
+        let head = if by_history {
+            current.head.clone()
+        } else {
+            head
         };
         refs.extend(desired.proposals);
         let wanted = refs.values().copied().collect();

@@ -4,17 +4,20 @@ use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::task::Poll;
 
-use grasp_core::Event;
 use grasp_core::admission::{self, Answer, Decision, Rejection, VanishFacts};
 use grasp_core::announcement::Announcement;
+use grasp_core::defect::Defect;
 use grasp_core::event::{VerifiedEvent, kind};
 use grasp_core::failpoint;
+use grasp_core::lifecycle::{Change, MarkReason};
 use grasp_core::name::{Coordinate, Identifier, RepoAddress};
 use grasp_core::policy::{Circumstances, Origin};
 use grasp_core::proposal::Proposal;
+use grasp_core::purgatory::EXPIRED_MARK;
 use grasp_core::related::References;
 use grasp_core::state::StateEvent;
 use grasp_core::view::{ObjectFacts, RepoView};
+use grasp_core::{Event, EventId};
 use grasp_git::Repositories;
 use grasp_relay::{Answered, Intake, Submitter, Turn};
 use grasp_store::{CommitError, History, StoreError, View};
@@ -213,6 +216,9 @@ impl Service {
     ) -> (bool, String) {
         let kind = event.kind.as_u16();
         self.metrics.events_received.count(Kind::of(kind));
+        if Defect::MarkBeforeVerification.is_on() {
+            self.remember(event.id).await;
+        }
         let checked = match self.verifier.verify(event, self.clock.now()).await {
             Err(stopping) => return (false, format!("error: {stopping}")),
             Ok(verdict) => verdict.and_then(|event| sender.may_bring(event)),
@@ -237,6 +243,20 @@ impl Service {
                 (false, "error: the event could not be stored".to_owned())
             }
         }
+    }
+
+    /// What [`Defect::MarkBeforeVerification`] does, and nothing else.
+    async fn remember(&self, event: EventId) {
+        let (reason, until) = (MarkReason::Expired, self.clock.now() + EXPIRED_MARK);
+        let mark = Change::Mark {
+            event,
+            reason,
+            until,
+        };
+        let _ = self
+            .store
+            .commit(move |_| Ok((vec![mark.clone()], ())))
+            .await;
     }
 
     async fn admit(

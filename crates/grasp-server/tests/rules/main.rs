@@ -19,5 +19,7 @@ mod removal;
 mod repositories;
 mod requests;
 mod states;
+#[cfg(feature = "seeded-defects")]
+mod teeth;
 mod vanish;
 mod world;
