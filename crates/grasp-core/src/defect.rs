@@ -74,7 +74,6 @@ impl Defect {
 
     /// Whether it is on. Never, without the feature.
     #[cfg(not(feature = "seeded-defects"))]
-    #[inline(always)]
     pub const fn is_on(self) -> bool {
         false
     }
