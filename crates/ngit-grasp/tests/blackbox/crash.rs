@@ -225,3 +225,56 @@ async fn a_crash_at_any_step_loses_nothing_that_was_acknowledged() {
     }
     assert!(never.is_empty(), "never passed: {never:?}");
 }
+
+/// DEL-4, design §13: the plan is a row of the commit that made it necessary, and its steps are rows too.
+#[cfg(feature = "failpoints")]
+#[tokio::test]
+async fn a_crash_while_a_conversation_leaves_is_made_up_for() {
+    const STEPS: &[(&str, usize)] = &[
+        ("commit.after", 3),
+        ("removal.planned", 3),
+        ("commit.before@2", 3),
+        ("commit.after@2", 3),
+        ("commit.before@3", 3),
+        ("removal.step", 3),
+        // The second of two steps is still to come.
+        ("removal.step", 1_100),
+    ];
+    for (step, comments) in STEPS {
+        let mut server = Server::configured()
+            .env("NGIT_RELAY_EVENTS_PER_MINUTE", 10_000)
+            .spawn()
+            .await;
+        let alice = Maintainer::serving("project", &server).await;
+        let carol = grasp_testkit::Person::named("carol");
+        let issue = carol.issue(&alice.coordinate()).sign();
+        server.publish(&issue).await.accepted();
+        let mut relay = server.relay().await;
+        for n in 0..*comments {
+            let comment = carol.comment(&issue).content(&n.to_string()).sign();
+            relay.publish(&comment).await.accepted();
+        }
+        server.terminate().await;
+        assert!(
+            server
+                .try_start_again_with("NGIT_FAILPOINT", Some(step))
+                .await
+        );
+        let deletion = alice.person.draft(5).tag(["a", &alice.coordinate()]).sign();
+        grasp_testkit::relay::try_publish(&server.ws, &deletion).await;
+        grasp_testkit::eventually("it passes the step", async || server.has_ended()).await;
+        server.start_again_with("NGIT_FAILPOINT", None).await;
+        let hanging = json!({"kinds": [1111, 1621, 30617, 30618]});
+        grasp_testkit::eventually("all of it goes", async || {
+            server.query(hanging.clone()).await.is_empty()
+        })
+        .await;
+        let bare = server.repository(&alice.person.npub(), "project");
+        grasp_testkit::eventually("the repository goes", async || !bare.exists()).await;
+        assert!(server.serves(&deletion).await, "{step}");
+        server
+            .publish(&carol.comment(&issue).sign())
+            .await
+            .refused();
+    }
+}
