@@ -75,112 +75,22 @@ pub(crate) struct Tables {
     pub(crate) plan_steps: Table,
 }
 
+/// Opens the tables, each under the name of its field.
+macro_rules! open_tables {
+    ($environment:expr; $($table:ident),+) => {{
+        let [$($table),+] = lmdb::tables($environment, [$(stringify!($table)),+])?;
+        Ok(Self { $($table),+ })
+    }};
+}
+
 impl Tables {
     pub(crate) fn open(environment: &Environment) -> Result<Self, EngineError> {
-        let [
-            meta,
-            events,
-            ids,
-            times,
-            kinds,
-            authors,
-            tags,
-            versions,
-            listings,
-            proposals,
-            deadlines,
-            uploads,
-            uploads_by_event,
-            placements,
-            hunts,
-            marks,
-            gated_events,
-            gated_addresses,
-            gated_authors,
-            requests,
-            unused_requests,
-            load,
-            budgets,
-            idle,
-            holding,
-            held_tags,
-            curated,
-            archives,
-            dirty,
-            unseen,
-            plans,
-            plan_steps,
-        ] = lmdb::tables(
-            environment,
-            [
-                "meta",
-                "events",
-                "ids",
-                "times",
-                "kinds",
-                "authors",
-                "tags",
-                "versions",
-                "listings",
-                "proposals",
-                "deadlines",
-                "uploads",
-                "uploads_by_event",
-                "placements",
-                "hunts",
-                "marks",
-                "gated_events",
-                "gated_addresses",
-                "gated_authors",
-                "requests",
-                "unused_requests",
-                "load",
-                "budgets",
-                "idle",
-                "holding",
-                "held_tags",
-                "curated",
-                "archives",
-                "dirty",
-                "unseen",
-                "plans",
-                "plan_steps",
-            ],
-        )?;
-        Ok(Self {
-            meta,
-            events,
-            ids,
-            times,
-            kinds,
-            authors,
-            tags,
-            versions,
-            listings,
-            proposals,
-            deadlines,
-            uploads,
-            uploads_by_event,
-            placements,
-            hunts,
-            marks,
-            gated_events,
-            gated_addresses,
-            gated_authors,
-            requests,
-            unused_requests,
-            load,
-            budgets,
-            idle,
-            holding,
-            held_tags,
-            curated,
-            archives,
-            dirty,
-            unseen,
-            plans,
-            plan_steps,
-        })
+        open_tables!(environment;
+            meta, events, ids, times, kinds, authors, tags, versions, listings, proposals,
+            deadlines, uploads, uploads_by_event, placements, hunts, marks, gated_events,
+            gated_addresses, gated_authors, requests, unused_requests, load, budgets, idle,
+            holding, held_tags, curated, archives, dirty, unseen, plans, plan_steps
+        )
     }
 
     /// Rows by table.

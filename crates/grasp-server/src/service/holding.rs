@@ -14,6 +14,7 @@ use grasp_store::{CommitError, History, StoreError, View};
 use tracing::{error, info};
 
 use super::Service;
+use super::sweep::Among;
 
 /// A scope that left and can come back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,9 +58,7 @@ pub struct Ejected {
 impl Service {
     /// Removes what was replaced or deleted and has been kept long enough (DEL-5, DEL-12).
     pub async fn clean_up_holding(&self) -> Result<(), StoreError> {
-        let events = self
-            .let_expire(|view, now, max| view.due_holding(now, max))
-            .await?;
+        let events = self.let_expire(Among::Kept).await?;
         let archives = self.clean_up_archives().await?;
         if let Err(failure) = self.forget_curated().await {
             let error = &failure as &dyn std::error::Error;

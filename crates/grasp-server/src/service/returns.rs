@@ -69,9 +69,10 @@ impl Service {
             let committed = self
                 .store
                 .commit(move |view| {
-                    let batch = match returning(view, &at)? {
-                        true => recovery::return_step(&step, view, service.clock.now())?,
-                        false => Batch::new(),
+                    let batch = if returning(view, &at)? {
+                        recovery::return_step(&step, view, service.clock.now())?
+                    } else {
+                        Batch::new()
                     };
                     Ok((batch, ()))
                 })
@@ -89,9 +90,10 @@ impl Service {
             })
             .await?;
         after.merge(done.into());
-        let result = match found.capped {
-            true => Recovery::Partial,
-            false => Recovery::Succeeded,
+        let result = if found.capped {
+            Recovery::Partial
+        } else {
+            Recovery::Succeeded
         };
         self.metrics.holding.recoveries.count(result);
         info!(%repository, events, "a repository is back");

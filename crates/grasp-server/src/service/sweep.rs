@@ -16,7 +16,7 @@ use grasp_core::proposal::Proposal;
 use grasp_core::purgatory;
 use grasp_core::request::is_request;
 use grasp_core::view::ObjectFacts;
-use grasp_core::{EventId, PublicKey, Timestamp};
+use grasp_core::{EventId, PublicKey};
 use grasp_store::{CommitError, Due, History, StoreError, View};
 use tracing::{error, warn};
 
@@ -134,22 +134,22 @@ impl Service {
         self.resume_returns().await?;
         self.metrics.request_cleanups.ran();
         self.run_plans().await;
-        self.let_expire(|view, now, max| view.due(now, max)).await?;
+        self.let_expire(Among::Living).await?;
         Ok(())
     }
 
-    /// Lets what `due` names expire; how many events that removed.
-    pub(super) async fn let_expire(
-        &self,
-        due: impl Fn(&View<'_>, Timestamp, usize) -> Result<Vec<Due>, StoreError>,
-    ) -> Result<u64, StoreError> {
+    /// Lets what is due expire; how many events that removed.
+    pub(super) async fn let_expire(&self, among: Among) -> Result<u64, StoreError> {
         let now = self.clock.now();
         let (mut skipped, mut removed) = (0, 0);
         loop {
             let groups = {
                 let snapshot = self.store.snapshot()?;
                 let view = snapshot.view();
-                let due = due(&view, now, skipped + CHUNK)?;
+                let due = match among {
+                    Among::Living => view.due(now, skipped + CHUNK)?,
+                    Among::Kept => view.due_holding(now, skipped + CHUNK)?,
+                };
                 grouped(due.into_iter().skip(skipped).collect(), &view)?
             };
             if groups.is_empty() {
@@ -193,9 +193,9 @@ impl Service {
                 };
                 let leased = |repository: &RepoAddress| service.git.is_leased(repository);
                 let batch = group.expire(view, &leased, &objects, cx)?;
-                let removes = |change: &&Change| matches!(change, Change::Remove { .. });
-                let removed = batch.iter().filter(removes).count() as u64;
-                let changed = (!batch.is_empty()).then_some(removed);
+                let is_removal = |change: &&Change| matches!(change, Change::Remove { .. });
+                let removals = batch.iter().filter(is_removal).count() as u64;
+                let changed = (!batch.is_empty()).then_some(removals);
                 Ok((batch, changed))
             })
             .await?;
@@ -238,6 +238,15 @@ impl Service {
         })
         .await
     }
+}
+
+/// Which deadlines are looked at.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Among {
+    /// Those of what is served, waits or is parked, and of requests.
+    Living,
+    /// Those of what was replaced or deleted.
+    Kept,
 }
 
 /// Due things that must be decided together.
