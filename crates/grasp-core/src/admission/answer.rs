@@ -316,6 +316,12 @@ mod tests {
         ] {
             assert_eq!(say(rejection), text);
         }
+    }
+
+    /// §5: where our words may be better, the prefix and the quoted ones stay.
+    #[test]
+    fn every_refusal_in_our_own_words_has_the_prefix_and_those_that_are_quoted() {
+        let say = |rejection: Rejection| Answer::from(rejection).to_string();
         let quoted = [
             (
                 Rejection::Unrelated,
