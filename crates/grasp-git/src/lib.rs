@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod check;
 pub mod child;
 pub mod http;
 pub mod ingest;
@@ -25,9 +26,10 @@ mod packing;
 #[cfg(test)]
 mod testing;
 
+pub use check::{Hole, Inspection, Listed, Problem, Walked};
 pub use error::Error;
 pub use ingest::{IngestError, Installed, PackLimits, Quarantined, ingest, scan_pack};
 pub use objects::{ObjectKind, Objects};
-pub use propagate::propagate;
+pub use propagate::{propagate, refill};
 pub use refs::{RefSnapshot, RefValue};
 pub use repository::{GitConfig, Lease, OpenError, RepoLock, Repositories};

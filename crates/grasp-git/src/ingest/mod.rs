@@ -51,6 +51,8 @@ pub struct Quarantined {
     own: Objects,
     /// `.have` relatives: they may hold bases and whatever else the tips need (GIT-4a).
     relatives: Vec<Lease>,
+    /// What refs were at: whole, since they were moved there.
+    shown: Vec<Oid>,
     /// `None` for a pack without objects.
     pack: Option<Arc<Pack>>,
     scanned: Scanned,
@@ -119,7 +121,10 @@ pub fn ingest(
     };
     let pack = index.map(|index| Pack::open(&index)).transpose()?;
     let pack = pack.map(Arc::new);
+    let shown = repositories.refs(lease.address());
+    let shown = shown.map_or_else(|_| Vec::new(), |refs| refs.oids().into_values().collect());
     Ok(Quarantined {
+        shown,
         folder,
         lease: lease.clone(),
         own,
@@ -156,7 +161,13 @@ impl Quarantined {
     pub fn finish(self, tips: &[Oid]) -> Result<Installed, IngestError> {
         let own = &self.own;
         let index = match &self.pack {
-            _ if tips.iter().all(|tip| own.contains(tip)) => None,
+            _ if tips.iter().all(|tip| own.contains(tip)) => {
+                if own.complete(tips, &self.shown).len() == tips.len() {
+                    None
+                } else {
+                    self.mending_pack(tips)?
+                }
+            }
             Some(pack)
                 if self
                     .closure
@@ -179,6 +190,19 @@ impl Quarantined {
         };
         self.lease.remember_complete(tips.iter().copied());
         Ok(installed)
+    }
+
+    /// The tips are here, and something that they need is not: a damaged disk. Then nothing that is present counts as
+    /// whole, and everything the tips need is written as a new pack.
+    fn mending_pack(&self, tips: &[Oid]) -> Result<Option<PathBuf>, IngestError> {
+        let sources = Sources::new(self.pack.as_ref(), vec![self.own.store()]);
+        let needed = sources.need(tips, |_| false, &self.cancel)?;
+        if let Some(sent) = &self.pack
+            && needed.is_exactly(sent)
+        {
+            return Ok(Some(sent.path().with_extension("idx")));
+        }
+        Ok(Some(packing::write(self.folder.path(), &needed, &sources)?))
     }
 
     /// Walks from the tips, and writes what they need as a new pack: from what was sent, and from the

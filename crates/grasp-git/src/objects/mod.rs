@@ -80,6 +80,19 @@ impl Objects {
         self.store.contains(oid)
     }
 
+    /// The packs that hold any of `oids`, by name without ending.
+    pub fn packs_of(&self, oids: &[Oid]) -> Vec<String> {
+        let packs = self.store.packs();
+        let holding = packs
+            .iter()
+            .filter(|pack| oids.iter().any(|oid| pack.offset_of(oid).is_some()));
+        let name = |pack: &std::sync::Arc<Pack>| {
+            let name = pack.path().file_stem()?;
+            Some(name.to_string_lossy().into_owned())
+        };
+        holding.filter_map(name).collect()
+    }
+
     /// What the object is; `None` if it is not here, or not readable.
     pub fn kind(&self, oid: &Oid) -> Option<ObjectKind> {
         self.store.kind(oid).unwrap_or_else(|error| {

@@ -194,7 +194,24 @@ impl Store {
         }
     }
 
+    /// What the object is and how large; `None` if it is not here.
+    pub(crate) fn header(&self, oid: &Oid) -> Result<Option<(ObjectKind, u64)>, Error> {
+        match self.locate(oid) {
+            Some(Location::Packed { pack, offset }) => self.header_in(&pack, offset).map(Some),
+            Some(Location::Loose) => self
+                .loose()
+                .try_header(to_gix(oid))
+                .map(|header| header.map(|(size, kind)| (kind.into(), size)))
+                .map_err(|error| damaged(oid, &error)),
+            None => Ok((*oid == EMPTY_TREE).then_some((ObjectKind::Tree, 0))),
+        }
+    }
+
     fn kind_in(&self, pack: &Pack, offset: u64) -> Result<ObjectKind, Error> {
+        self.header_in(pack, offset).map(|(kind, _)| kind)
+    }
+
+    fn header_in(&self, pack: &Pack, offset: u64) -> Result<(ObjectKind, u64), Error> {
         let mut decoder = self.decoder.borrow_mut();
         let resolve = |id: &gix_hash::oid| {
             let entry = pack
@@ -206,7 +223,7 @@ impl Store {
         };
         pack.data
             .decode_header(pack.entry(offset)?, &mut decoder.inflate, &resolve)
-            .map(|outcome| outcome.kind.into())
+            .map(|outcome| (outcome.kind.into(), outcome.object_size))
             .map_err(|error| Error::Pack {
                 path: pack.path.clone(),
                 problem: error.to_string(),

@@ -161,6 +161,15 @@ impl<'a> Sources<'a> {
 }
 
 impl Needed {
+    /// Whether it is this pack, all of it and nothing else.
+    pub(crate) fn is_exactly(&self, pack: &Arc<Pack>) -> bool {
+        let whole = |(one, marks): &(Arc<Pack>, Vec<bool>)| {
+            let wanted = Arc::ptr_eq(one, pack);
+            marks.iter().all(|mark| *mark == wanted)
+        };
+        self.loose.is_empty() && self.packs.iter().all(whole)
+    }
+
     fn has(&self, place: &Place, oid: &Oid) -> bool {
         match place {
             Place::Packed { pack, entry } => self.packs[*pack].1[*entry as usize],

@@ -42,6 +42,48 @@ pub fn propagate(
     Ok(complete)
 }
 
+/// Makes those of `tips` whole in the repository of `to` that it and the repositories of `from` have together, and
+/// returns them, although parts of them may be there: [`propagate`] stops at what is present, here nothing is
+/// believed. What is needed is packed anew; `before` is called with what is whole, when that is written and not yet
+/// installed: a pack that is replaced may have the new one's name. For mending only: it reads
+/// everything that the tips reach.
+///
+/// Blocks.
+pub fn refill(
+    repositories: &Repositories,
+    to: &Lease,
+    from: &[Lease],
+    tips: &[Oid],
+    before: impl FnOnce(&BTreeSet<Oid>) -> Result<(), Error>,
+) -> Result<BTreeSet<Oid>, Error> {
+    let own = Objects::open(to)?;
+    let relatives = from.iter().map(Objects::open);
+    let relatives: Vec<Objects> = relatives.collect::<Result<_, Error>>()?;
+    // Theirs first: own ones may be the damage.
+    let stores = relatives.iter().chain([&own]).map(Objects::store);
+    let sources = Sources::new(None, stores.collect());
+    let never = AtomicBool::new(false);
+    // An object that cannot be read is a hole like one that is not there.
+    let is_whole = |tip: &&Oid| sources.need(&[**tip], |_| false, &never).is_ok();
+    let whole: BTreeSet<Oid> = tips.iter().filter(is_whole).copied().collect();
+    let together: Vec<Oid> = whole.iter().copied().collect();
+    let needed = match sources.need(&together, |_| false, &never) {
+        Ok(needed) if needed.objects > 0 => needed,
+        Ok(_) => {
+            before(&whole)?;
+            return Ok(whole);
+        }
+        Err(IngestError::Store(error)) => return Err(error),
+        Err(_) => return Ok(BTreeSet::new()), // gone since it was looked at
+    };
+    let folder = Folder::create(repositories)?;
+    let index = packing::write(folder.path(), &needed, &sources)?;
+    before(&whole)?;
+    install(&[index], to)?;
+    to.remember_complete(whole.iter().copied());
+    Ok(whole)
+}
+
 /// Brings what can be brought of `tips`, none of which is in `own`.
 fn bring(
     repositories: &Repositories,

@@ -11,17 +11,19 @@ mod packed;
 mod snapshot;
 mod write;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
 
+use grasp_core::oid::Oid;
 use grasp_core::refname::RefName;
 
 use crate::error::{Attempt, Error};
 use crate::objects::Objects;
 
 pub use snapshot::{RefSnapshot, RefValue};
-pub(crate) use write::write;
+pub(crate) use write::{rewrite, write};
 
 /// The branch of a new repository's HEAD (REF-4).
 #[expect(clippy::missing_panics_doc, reason = "the name is legal")]
@@ -57,6 +59,38 @@ pub(crate) fn read(
         refs,
         head,
         generation: 0,
+    })
+}
+
+/// Refs as they lie on the disk, and how well.
+#[derive(Debug)]
+pub(crate) struct OnDisk {
+    pub(crate) refs: BTreeMap<RefName, Oid>,
+    pub(crate) head: RefName,
+    /// HEAD is not written as git writes it.
+    pub(crate) head_damaged: bool,
+    /// Lines of `packed-refs` that are none.
+    pub(crate) foreign_lines: usize,
+    /// Refs in files of their own.
+    pub(crate) loose: usize,
+}
+
+/// Looks at the files without anything that is remembered, and without objects.
+pub(crate) fn inspect(home: &Path) -> Result<OnDisk, Error> {
+    let head = read_head(home)?;
+    let written = fs::read(home.join("HEAD")).unwrap_or_default();
+    let packed = packed::read(home)?;
+    let loose = loose::read(home)?;
+    let values = packed.refs.into_iter();
+    let mut refs: BTreeMap<RefName, Oid> = values.map(|(name, value)| (name, value.oid)).collect();
+    let count = loose.len();
+    refs.extend(loose);
+    Ok(OnDisk {
+        refs,
+        head_damaged: written != format!("ref: {head}\n").as_bytes(),
+        head,
+        foreign_lines: packed.foreign_lines,
+        loose: count,
     })
 }
 

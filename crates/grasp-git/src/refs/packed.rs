@@ -24,6 +24,8 @@ pub(super) struct Packed {
     pub(super) refs: BTreeMap<RefName, RefValue>,
     /// Names for which the file does not say whether they name a tag object.
     pub(super) unpeeled: BTreeSet<RefName>,
+    /// Lines that were passed over.
+    pub(super) foreign_lines: usize,
 }
 
 /// Reads the file of a repository; a missing one is an empty one.
@@ -61,6 +63,8 @@ pub(super) fn parse(content: &[u8]) -> Packed {
                 .refs
                 .insert(name.clone(), RefValue { oid, peeled: None });
             last = Some(name);
+        } else if !line.is_empty() && !line.starts_with(b"#") {
+            packed.foreign_lines += 1;
         }
     }
     packed

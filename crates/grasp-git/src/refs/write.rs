@@ -51,6 +51,14 @@ pub(crate) fn write(
     })
 }
 
+/// Writes what `shown` shows once more, whatever lies there.
+pub(crate) fn rewrite(home: &Path, shown: &RefSnapshot) -> Result<(), Error> {
+    replace(home, packed::FILE, packed::render(&shown.refs).as_bytes())?;
+    loose::clear(home)?;
+    replace(home, "HEAD", format!("ref: {}\n", shown.head).as_bytes())?;
+    sync_folder(home).attempt("sync", home)
+}
+
 /// Adds what each name peels to. What `old` knows is not looked up again.
 fn resolve(
     repo: &RepoAddress,

@@ -94,6 +94,11 @@ impl Lease {
         locked(&self.0.complete).iter().copied().collect()
     }
 
+    /// Takes nothing for complete any more that was seen so.
+    pub fn forget_complete(&self) {
+        locked(&self.0.complete).clear();
+    }
+
     pub(crate) fn remember_complete(&self, tips: impl IntoIterator<Item = Oid>) {
         let mut complete = locked(&self.0.complete);
         complete.extend(tips);

@@ -67,6 +67,22 @@ impl RepoLock {
         &self.repo
     }
 
+    /// Where the repository lies.
+    pub(crate) fn path(&self) -> std::path::PathBuf {
+        self.repositories.path(&self.repo)
+    }
+
+    /// The refs that are shown: as last written, or else as they lie on the disk.
+    pub(crate) fn shown(&self) -> Result<Arc<RefSnapshot>, Error> {
+        self.repositories.refs(&self.repo)
+    }
+
+    /// Forgets what was seen of the repository: refs are read from the disk again, nothing counts as complete.
+    pub fn forget(&self) {
+        self.repositories.publish(&self.repo, None);
+        self.repositories.lease(&self.repo).forget_complete();
+    }
+
     /// Makes the repository exist, empty and durable. One that exists stays as it is.
     pub fn create(&self) -> Result<(), Error> {
         if self.repositories.exists(&self.repo) {
