@@ -11,6 +11,7 @@
 
 #![deny(unsafe_code)]
 
+mod announced;
 mod archives;
 mod authored;
 #[cfg(feature = "conformance")]
@@ -48,6 +49,7 @@ mod version;
 mod view;
 mod writer;
 
+pub use announced::AnnouncedCursor;
 pub use counters::{StageStats, Stats};
 pub use deadlines::Due;
 pub use dirty::DirtySet;
