@@ -14,6 +14,7 @@ pub mod curation;
 pub mod defect;
 pub mod deletion;
 pub mod event;
+pub mod explain;
 pub mod failpoint;
 pub mod filter;
 pub mod lifecycle;

@@ -260,7 +260,7 @@ impl Lead {
 
 /// What `key`'s newest announcement says. Is it back because a newer one was deleted, then only who
 /// was active in both still is: a deletion gives no authority back (DEL-3).
-fn listing<'v>(key: &PublicKey, view: &'v RepoView) -> Option<Cow<'v, Listing>> {
+pub(crate) fn listing<'v>(key: &PublicKey, view: &'v RepoView) -> Option<Cow<'v, Listing>> {
     let newest = &view.announcement(key)?.item;
     let versions = view.announcements.get(key)?.iter();
     let deleted = versions

@@ -38,7 +38,10 @@ use routes::Mount;
 use service::PushLimits;
 
 pub use clock::Clock;
-pub use service::{Ejected, HeldScope, Restored, Service};
+pub use service::{
+    CheckError, Checked, Ejected, ExplainError, Explained, Finding, HeldScope, Places, Refusal,
+    Refused, Restored, Service, Unwanted,
+};
 pub use settings::{Build, Exposure, GitLimits, MonitoringSettings, Settings, Timers};
 
 /// Why a server cannot start.

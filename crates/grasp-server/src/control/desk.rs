@@ -4,14 +4,16 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use grasp_core::name::{Identifier, IdentifierError};
 use grasp_store::{CommitError, StoreError};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tracing::error;
 
+use super::check::Telling;
 use super::text::tell;
-use super::{Command, Reply, Request, Unanswered, status};
+use super::{Command, Reply, Request, Unanswered, explain, status};
 use crate::metrics::Monitoring;
-use crate::service::Service;
+use crate::service::{CheckError, ExplainError, Service};
 
 /// Where operators' questions are answered: beside the routes of a running server, or in a command that opened
 /// the data of one that does not run.
@@ -20,6 +22,8 @@ pub struct Desk {
     pub(super) place: Place,
     /// The addresses it listens on; empty while nothing does.
     pub(super) listening: OnceLock<Listening>,
+    /// Held by who reads whole repositories: one at a time, so that clones have the disk.
+    pub(super) checking: Semaphore,
 }
 
 /// What a server was opened with, as far as operators ask for it.
@@ -52,15 +56,34 @@ pub(super) enum Failure {
     NotFound(String),
     #[error("{0}")]
     Refused(String),
+    #[error(transparent)]
+    Explain(#[from] ExplainError),
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    #[error("another check is running; one at a time")]
+    Checking,
+    #[error("{text:?} is no identifier")]
+    NoIdentifier {
+        text: String,
+        #[source]
+        source: IdentifierError,
+    },
+    #[error("{0:?} names no repository: <npub>/<identifier>, or its clone URL")]
+    NoRepository(String),
 }
 
 impl Failure {
     fn reason(&self) -> Unanswered {
         match self {
-            Self::Store(_) | Self::Commit(_) => Unanswered::Fault,
-            Self::Misnamed(_) => Unanswered::Misunderstood,
+            Self::Store(_) | Self::Commit(_) | Self::Explain(_) | Self::Check(_) => {
+                Unanswered::Fault
+            }
+            Self::Misnamed(_) | Self::NoRepository(_) | Self::NoIdentifier { .. } => {
+                Unanswered::Misunderstood
+            }
             Self::NotFound(_) => Unanswered::NotFound,
             Self::Refused(_) => Unanswered::NotAllowed,
+            Self::Checking => Unanswered::Busy,
         }
     }
 }
@@ -71,6 +94,7 @@ impl Desk {
             monitoring,
             place,
             listening: OnceLock::new(),
+            checking: Semaphore::new(1),
         }
     }
 
@@ -93,6 +117,27 @@ impl Desk {
             Command::HoldingList => self.holding_list(json, &replies).await,
             Command::HoldingRestore(scope) => self.holding_restore(&scope, &replies).await,
             Command::HoldingEject(scope) => self.holding_eject(&scope, json, &replies).await,
+            Command::Explain { repository } => self.explain(&repository, json, &replies).await,
+            Command::IntegrityCheck { identifier, repair } => {
+                let out = Telling {
+                    replies: &replies,
+                    json,
+                };
+                match identifier.map(|text| parse_identifier(&text)).transpose() {
+                    Ok(identifier) => self.integrity_check(identifier, repair, &out).await,
+                    Err(failure) => Err(failure),
+                }
+            }
+            Command::CleanupEmptyRepos {
+                execute,
+                purge_orphans,
+            } => {
+                let out = Telling {
+                    replies: &replies,
+                    json,
+                };
+                self.cleanup_empty(execute, purge_orphans, &out).await
+            }
         };
         let last = match answered {
             Ok(findings) => Reply::Done { findings },
@@ -122,6 +167,31 @@ impl Desk {
         tell(replies, reply).await;
         Ok(0)
     }
+
+    async fn explain(
+        &self,
+        repository: &str,
+        json: bool,
+        replies: &mpsc::Sender<Reply>,
+    ) -> Result<u64, Failure> {
+        let repo = explain::repository(repository)
+            .ok_or_else(|| Failure::NoRepository(repository.to_owned()))?;
+        let explained = self.service().explain(&repo).await?;
+        let reply = if json {
+            Reply::Value(explain::value(&explained))
+        } else {
+            Reply::Text(explain::text(&explained, self.service().clock.now()))
+        };
+        tell(replies, reply).await;
+        Ok(0)
+    }
+}
+
+fn parse_identifier(text: &str) -> Result<Identifier, Failure> {
+    text.parse().map_err(|source| Failure::NoIdentifier {
+        text: text.to_owned(),
+        source,
+    })
 }
 
 /// An error with its causes.

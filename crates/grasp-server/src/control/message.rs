@@ -26,6 +26,29 @@ pub enum Command {
     HoldingRestore(Scope),
     /// Removes for good what is held of a repository.
     HoldingEject(Scope),
+    /// Why a repository looks as it does.
+    Explain {
+        /// `<npub>/<identifier>`, or its clone URL.
+        repository: String,
+    },
+    /// Whether repositories are whole, object by object.
+    IntegrityCheck {
+        /// Only those of this identifier.
+        #[serde(default)]
+        identifier: Option<String>,
+        /// Mends what can be mended.
+        #[serde(default)]
+        repair: bool,
+    },
+    /// Which folders no event asks for.
+    CleanupEmptyRepos {
+        /// Removes them.
+        #[serde(default)]
+        execute: bool,
+        /// Also those that hold objects.
+        #[serde(default)]
+        purge_orphans: bool,
+    },
 }
 
 /// A repository, as an operator names it.
@@ -45,6 +68,9 @@ impl Command {
             Self::HoldingList => "holding list",
             Self::HoldingRestore(_) => "holding restore",
             Self::HoldingEject(_) => "holding-eject",
+            Self::Explain { .. } => "explain",
+            Self::IntegrityCheck { .. } => "integrity-check",
+            Self::CleanupEmptyRepos { .. } => "cleanup-empty-repos",
         }
     }
 }
@@ -102,6 +128,9 @@ mod tests {
                 json: false
             }
         );
+        let explain = r#"{"command":"explain","repository":"a/b","json":true}"#;
+        let explain: Request = serde_json::from_str(explain).expect("valid");
+        assert_eq!(explain.command.name(), "explain");
         let line = serde_json::to_string(&request).expect("writes");
         assert_eq!(line, r#"{"command":"status","json":false}"#);
         assert!(serde_json::from_str::<Request>(r#"{"command":"explode"}"#).is_err());

@@ -4,8 +4,10 @@
 //! opened the data itself because no server runs: so both tell the same. *Invariant:* whoever may not read the
 //! data folder may not ask, and nothing that is asked changes refs but through reconciling.
 
+mod check;
 mod desk;
 mod disk;
+mod explain;
 mod holding;
 mod message;
 mod socket;

@@ -4,6 +4,8 @@
 //! reconciles what the commit marked and publishes what it made visible, in that order. *Invariant:* after
 //! the commit nothing can refuse; what then fails is tried again from the mark that the commit left.
 
+mod check;
+mod explain;
 mod facts;
 mod holding;
 mod lists;
@@ -12,6 +14,7 @@ mod push;
 mod reconcile;
 mod refs;
 mod refusal_log;
+mod refusals;
 mod removal;
 mod returns;
 mod settle;
@@ -37,10 +40,13 @@ use crate::clock::Clock;
 use crate::metrics::{Kind, Metrics};
 use crate::settings::Timers;
 
+pub use check::{CheckError, Checked, Finding, Places, Unwanted};
+pub use explain::{ExplainError, Explained};
 pub use holding::{Ejected, HeldScope, Restored};
 pub(crate) use page::RepositorySeen;
 pub(crate) use push::PushLimits;
 pub(crate) use refs::RefsError;
+pub use refusals::{Refusal, Refused};
 
 /// Repositories that are brought in line at once.
 const RECONCILING: usize = 4;
@@ -54,6 +60,7 @@ pub struct Service {
     pub(crate) clock: Clock,
     pub(crate) fanout: Arc<Fanout>,
     pub(crate) metrics: Arc<Metrics>,
+    refusals: Arc<refusals::Refusals>,
     timers: Timers,
     verifier: verifier::Verifier,
     refusal_log: Arc<refusal_log::RefusalLog>,
@@ -125,6 +132,7 @@ impl Service {
             clock,
             fanout,
             metrics: Arc::default(),
+            refusals: Arc::default(),
             timers,
             verifier: verifier::Verifier::start(),
             refusal_log: Arc::default(),

@@ -79,9 +79,27 @@ pub(super) fn view_to_settle(
     Ok(around)
 }
 
+/// How much of a repository is taken on trust.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// What refs show already was whole when they were moved there.
+    Shown,
+    /// Nothing: everything that refs need is walked.
+    Nothing,
+}
+
 impl Service {
     /// Brings one repository in line and takes its mark away. Blocking.
     pub(super) fn reconcile(&self, repository: &RepoAddress) -> Result<(), ReconcileError> {
+        self.reconcile_with(repository, Trust::Shown)
+    }
+
+    /// [`Self::reconcile`], trusting as much as `trust` says. Blocking.
+    pub(super) fn reconcile_with(
+        &self,
+        repository: &RepoAddress,
+        trust: Trust,
+    ) -> Result<(), ReconcileError> {
         let store_error = |source| ReconcileError::Store {
             repository: repository.clone(),
             source,
@@ -98,7 +116,7 @@ impl Service {
             .map_err(store_error)?;
         let version = snapshot.version();
         drop(snapshot);
-        self.apply(&lock, repository, &view, archive)
+        self.apply(&lock, repository, &view, archive, trust)
             .map_err(|source| ReconcileError::Git {
                 repository: repository.clone(),
                 source: Box::new(source),
@@ -114,6 +132,7 @@ impl Service {
         repository: &RepoAddress,
         view: &RepoView,
         archive: Option<Archive>,
+        trust: Trust,
     ) -> Result<(), grasp_git::Error> {
         let desired = refplan::desired(repository, view, &self.policy);
         let returning = match archive {
@@ -125,7 +144,7 @@ impl Service {
             None => None,
         };
         if !desired.exists {
-            if self.git.exists(repository) {
+            if self.git.exists(repository) || self.git.path(repository).exists() {
                 debug!(%repository, "a repository leaves");
                 lock.remove()?;
             }
@@ -158,7 +177,11 @@ impl Service {
         };
         refs.extend(desired.proposals);
         let wanted = refs.values().copied().collect();
-        let complete = self.hold(repository, view, wanted)?;
+        let trusted = match trust {
+            Trust::Shown => current.refs.values().map(|value| value.oid).collect(),
+            Trust::Nothing => BTreeSet::new(),
+        };
+        let complete = self.hold(repository, view, wanted, &trusted)?;
         let wanted = refs.len();
         refs.retain(|_, oid| complete.contains(oid));
         let degraded = refs.len() < wanted;
@@ -190,12 +213,14 @@ impl Service {
         }
     }
 
-    /// Of `wanted` what the repository holds, after it took what its relatives have (AFTER-3, G6-7).
+    /// Of `wanted` what the repository holds, after it took what its relatives have (AFTER-3, G6-7). What
+    /// `trusted` names is whole if it is there.
     fn hold(
         &self,
         repository: &RepoAddress,
         view: &RepoView,
         wanted: BTreeSet<Oid>,
+        trusted: &BTreeSet<Oid>,
     ) -> Result<BTreeSet<Oid>, grasp_git::Error> {
         if wanted.is_empty() {
             return Ok(wanted);
@@ -203,12 +228,19 @@ impl Service {
         let lease = self.git.lease(repository);
         let objects = self.git.objects(&lease)?;
         // What is shown already is looked at too: the disk may have lost it (REF-8).
-        let (mut held, missing): (BTreeSet<Oid>, Vec<Oid>) = {
-            let (held, missing): (Vec<Oid>, Vec<Oid>) =
-                wanted.into_iter().partition(|oid| objects.contains(oid));
-            (held.into_iter().collect(), missing)
-        };
-        if missing.is_empty() {
+        let (present, missing): (Vec<Oid>, Vec<Oid>) =
+            wanted.into_iter().partition(|oid| objects.contains(oid));
+        let (mut held, fresh): (BTreeSet<Oid>, BTreeSet<Oid>) =
+            present.into_iter().partition(|oid| trusted.contains(oid));
+        let mut torn = Vec::new();
+        if !fresh.is_empty() {
+            let trusted: Vec<Oid> = trusted.iter().copied().collect();
+            let fresh: Vec<Oid> = fresh.into_iter().collect();
+            let whole = objects.complete(&fresh, &trusted);
+            torn.extend(fresh.into_iter().filter(|oid| !whole.contains(oid)));
+            held.extend(whole);
+        }
+        if missing.is_empty() && torn.is_empty() {
             return Ok(held);
         }
         let relatives: Vec<_> = facts::repositories(view)
@@ -220,6 +252,16 @@ impl Service {
         held.extend(grasp_git::propagate(
             &self.git, &lease, &relatives, &missing,
         )?);
+        if !torn.is_empty() {
+            // There, and something below them is not: what is present bounds no walk here.
+            held.extend(grasp_git::refill(
+                &self.git,
+                &lease,
+                &relatives,
+                &torn,
+                |_| Ok(()),
+            )?);
+        }
         Ok(held)
     }
 }

@@ -217,7 +217,7 @@ impl Service {
         let kind = event.kind.as_u16();
         self.metrics.events_received.count(Kind::of(kind));
         if Defect::MarkBeforeVerification.is_on() {
-            self.remember(event.id).await;
+            self.mark_unverified(event.id).await;
         }
         let checked = match self.verifier.verify(event, self.clock.now()).await {
             Err(stopping) => return (false, format!("error: {stopping}")),
@@ -246,7 +246,7 @@ impl Service {
     }
 
     /// What [`Defect::MarkBeforeVerification`] does, and nothing else.
-    async fn remember(&self, event: EventId) {
+    async fn mark_unverified(&self, event: EventId) {
         let (reason, until) = (MarkReason::Expired, self.clock.now() + EXPIRED_MARK);
         let mark = Change::Mark {
             event,
@@ -293,7 +293,7 @@ impl Service {
             Ok(arrival) => arrival,
             Err(rejection) => {
                 let answer = self.answer_unread(&event, rejection, origin)?;
-                self.metrics.answered(event.kind(), &answer);
+                self.answered(&event, &answer);
                 return Ok((answer, true));
             }
         };
@@ -301,7 +301,7 @@ impl Service {
         if !turn.follows()
             && let Some(answer) = self.refused_at_once(&arrival, origin)?
         {
-            self.metrics.answered(arrival.event().kind(), &answer);
+            self.answered(&event, &answer);
             return Ok((answer, true));
         }
         let measured = self.measure_for(&arrival).await?;
@@ -321,7 +321,7 @@ impl Service {
         drop(measured.leases);
         failpoint::pass("event.committed");
         let answer = committed.value.clone();
-        self.metrics.answered(event.kind(), &answer);
+        self.answered(&event, &answer);
         if answer == Answer::Ephemeral {
             let json = event.event().as_json();
             self.fanout.publish_ephemeral(&event, &json.into());
@@ -335,6 +335,15 @@ impl Service {
             let _ = tokio::time::timeout_at(deadline, self.run_plans()).await;
         }
         Ok((answer, finished.is_ok() || waits.is_empty()))
+    }
+
+    /// Counts and remembers what was said of an event.
+    fn answered(&self, event: &VerifiedEvent, answer: &Answer) {
+        self.metrics.answered(event.kind(), answer);
+        if !answer.accepted() {
+            self.refusals
+                .event(event, &answer.to_string(), self.clock.now());
+        }
     }
 
     /// What is said of an event that is not what its kind promises: the gates come before that (EV-1).

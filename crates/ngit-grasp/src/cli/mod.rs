@@ -42,6 +42,13 @@ const JSON: &str = "json";
 const OWNER: &str = "owner";
 const IDENTIFIER: &str = "identifier";
 
+/// The argument that names a repository.
+const REPOSITORY: &str = "repository";
+
+const REPAIR: &str = "repair";
+const EXECUTE: &str = "execute";
+const PURGE_ORPHANS: &str = "purge-orphans";
+
 /// What all questions have in common.
 const ASKING: &str = "Asks the running server over control.sock in the relay data folder, as the user that runs it or as \
     root. If no server runs, the command opens the data itself. The folders are those of the server: run it where the \
@@ -75,6 +82,17 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocati
 fn action(path: &[&str], matches: &ArgMatches) -> Action {
     let command = match path {
         ["status"] => control::Command::Status,
+        ["explain"] => control::Command::Explain {
+            repository: text(matches, REPOSITORY),
+        },
+        ["integrity-check"] => control::Command::IntegrityCheck {
+            identifier: matches.get_one(IDENTIFIER).cloned(),
+            repair: matches.get_flag(REPAIR),
+        },
+        ["cleanup-empty-repos"] => control::Command::CleanupEmptyRepos {
+            execute: matches.get_flag(EXECUTE),
+            purge_orphans: matches.get_flag(PURGE_ORPHANS),
+        },
         ["holding", "list"] => control::Command::HoldingList,
         ["holding", "restore"] => control::Command::HoldingRestore(scope(matches)),
         ["holding-eject"] => control::Command::HoldingEject(scope(matches)),
@@ -87,11 +105,15 @@ fn action(path: &[&str], matches: &ArgMatches) -> Action {
 }
 
 fn scope(matches: &ArgMatches) -> control::Scope {
-    let text = |name| matches.get_one::<String>(name).cloned().unwrap_or_default();
     control::Scope {
-        owner: text(OWNER),
-        identifier: text(IDENTIFIER),
+        owner: text(matches, OWNER),
+        identifier: text(matches, IDENTIFIER),
     }
+}
+
+/// The text of an argument that clap has required.
+fn text(matches: &ArgMatches, name: &str) -> String {
+    matches.get_one(name).cloned().unwrap_or_default()
 }
 
 /// The commands that ask.
@@ -116,6 +138,36 @@ fn questions() -> Vec<Command> {
         Command::new("holding-eject")
             .about("Removes for good what is held of a repository: events and git data")
             .args(scope_flags()),
+        Command::new("explain")
+            .about("Explains a repository: who counts, which state wins, what waits and for what, what was refused")
+            .arg(
+                Arg::new(REPOSITORY)
+                    .required(true)
+                    .value_name("NPUB/IDENTIFIER")
+                    .help("The repository; its clone URL does too"),
+            ),
+        Command::new("integrity-check")
+            .about("Reads every object that repositories need, compares refs and folders with events; exit code 3 if something is wrong")
+            .arg(
+                Arg::new(IDENTIFIER)
+                    .long(IDENTIFIER)
+                    .value_name("ID")
+                    .help("Only the repositories of this identifier, whoever owns them [default: all]"),
+            )
+            .arg(switch(
+                REPAIR,
+                "Mends what can be mended. Nothing is deleted: what cannot be read is moved to damaged/ in the repository, \
+                 what a co-maintainer's repository has is taken from there, and refs whose objects are gone are not \
+                 shown until a push or another server brings them",
+            )),
+        Command::new("cleanup-empty-repos")
+            .about("Lists folders of repositories that no event here asks for")
+            .arg(switch(
+                EXECUTE,
+                "Removes those that hold no objects. Each is looked at once more, as everywhere: if an event asks for it by \
+                 then, it stays",
+            ))
+            .arg(switch(PURGE_ORPHANS, "Counts those that hold objects too, so that --execute removes them")),
     ]
 }
 
@@ -133,6 +185,13 @@ fn scope_flags() -> [Arg; 2] {
         flag(OWNER, "KEY", "Whose repository: npub or hex"),
         flag(IDENTIFIER, "NAME", "Its identifier"),
     ]
+}
+
+fn switch(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name)
+        .long(name)
+        .action(ArgAction::SetTrue)
+        .help(help)
 }
 
 /// For programs: JSON instead of text.
@@ -305,6 +364,23 @@ mod tests {
         };
         assert_eq!(invocation.action, Action::Ask(request));
         assert_eq!(invocation.flags["NGIT_RELAY_DATA_PATH"], "/srv/relay");
+    }
+
+    /// CLI-1
+    #[test]
+    fn no_question_starts_a_server() {
+        for args in [
+            &["status"][..],
+            &["explain", "x"],
+            &["integrity-check", "--repair"],
+            &["cleanup-empty-repos", "--execute", "--purge-orphans"],
+        ] {
+            let line = ["ngit-grasp"].iter().chain(args).map(OsString::from);
+            let Action::Ask(request) = parse(line).expect("valid").action else {
+                panic!("{args:?} starts a server");
+            };
+            assert_eq!(request.command.name(), args[0]);
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use grasp_testkit::{Maintainer, Server, TempDir, Value, eventually};
+use grasp_testkit::{Maintainer, Person, Server, TempDir, Value, eventually, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 
@@ -45,6 +45,154 @@ async fn status_tells_of_a_running_server() {
     assert_eq!(status["purgatory"]["announcements"], 1, "{status}");
     assert_eq!(status["events"]["served"]["events"], 2, "{status}");
     assert!(status["purgatory"]["next_expiry"].is_u64(), "{status}");
+}
+
+/// CLI-1: the operator is asked why a push was refused, and finds who counts, what wins and what is missing.
+#[tokio::test]
+async fn explain_says_why_a_repository_is_as_it_is() {
+    let mut server = Server::spawn().await;
+    let alice = Maintainer::serving("project", &server).await;
+    let missing = "1".repeat(40);
+    let state = alice
+        .publish_state([("refs/heads/main", missing.clone())])
+        .await;
+    alice.commit("unsigned").await;
+    let printed = alice.push().await.refused();
+    let npub = alice.person.npub();
+    let repository = format!("{npub}/project");
+    let text = server.operate(&["explain", &repository]).await.fine();
+    for part in [
+        &repository,
+        "maintainer: the list of maintainers begins here",
+        "hosted here",
+        "WINS",
+        "WAITING, expires in",
+        &format!("missing {missing}"),
+        "a push that brings them makes it win",
+        "refused since the start",
+        "push of refs/heads/main",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let args = ["explain", "--json", &alice.url()];
+    let running = server.operate(&args).await.value();
+    let reason = running["refusals"][0]["reason"].as_str().expect("a reason");
+    assert!(printed.contains(reason), "{printed}: {reason}");
+    assert_eq!(running["states"][0]["event"], state.id.to_hex());
+    assert_eq!(running["states"][0]["missing"], json!([missing]));
+    assert_eq!(running["condition"], "decided");
+    server.terminate().await;
+    let mut offline = server.operate(&args).await.value();
+    assert_eq!(offline["refusals"], json!([]), "kept in memory only");
+    offline["refusals"] = running["refusals"].clone();
+    assert_eq!(offline, running, "both ways tell the same");
+}
+
+/// CLI-1
+#[tokio::test]
+async fn explain_of_nonsense_says_how_to_name_a_repository() {
+    let server = Server::spawn().await;
+    let said = server.operate(&["explain", "nonsense"]).await;
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.err.contains("<npub>/<identifier>"), "{said:?}");
+    let nobody = Person::named("nobody").npub();
+    let never = format!("{nobody}/never");
+    let text = server.operate(&["explain", &never]).await.fine();
+    assert!(text.contains("no event here asks for one"), "{text}");
+}
+
+/// CLI-1, REF-8: damage on the disk is found by a server that runs and by one that does not, and mended.
+#[tokio::test]
+async fn an_integrity_check_finds_damage_and_repairs_it() {
+    let mut server = Server::spawn().await;
+    let alice = Maintainer::serving("project", &server).await;
+    Maintainer::named_serving("bob", "other", &server).await;
+    let text = server.operate(&["integrity-check"]).await.fine();
+    assert!(text.contains("2 repositories"), "{text}");
+    assert!(text.contains("0 findings"), "{text}");
+    let home = server.repository(&alice.person.npub(), "project");
+    std::fs::write(home.join("packed-refs"), "rubbish").expect("writable");
+    let check = ["integrity-check", "--identifier", "project"];
+    let said = server.operate(&check).await;
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.out.contains("packed-refs is damaged"), "{said:?}");
+    assert!(!said.out.contains("other"), "{said:?}");
+    let text = server.operate(&[&check[..], &["--repair"]].concat()).await;
+    assert!(text.fine().contains("project: repaired"));
+    server.operate(&check).await.fine();
+    // The pack goes, with the server down.
+    server.terminate().await;
+    for entry in std::fs::read_dir(home.join("objects/pack")).expect("readable") {
+        std::fs::remove_file(entry.expect("an entry").path()).expect("ours");
+    }
+    let json = [&check[..], &["--json"]].concat();
+    let said = server.operate(&json).await;
+    assert_eq!(said.code, Some(3), "{said:?}");
+    let finding: Value = said
+        .out
+        .lines()
+        .next()
+        .expect("a line")
+        .parse()
+        .expect("JSON");
+    assert_eq!(finding["finding"], "object_missing");
+    let said = server.operate(&[&check[..], &["--repair"]].concat()).await;
+    assert_eq!(said.code, Some(3), "what is gone stays gone: {said:?}");
+    server.start_again().await;
+    assert!(alice.remote_branches_and_tags().await.is_empty());
+    alice.push().await.accepted();
+    server.operate(&check).await.fine();
+}
+
+/// CLI-1, REF-6: what no event asks for is listed, and goes only when told.
+#[tokio::test]
+async fn folders_that_no_event_asks_for_are_listed_and_cleaned_up() {
+    let server = Server::spawn().await;
+    let alice = Maintainer::serving("project", &server).await;
+    let npub = alice.person.npub();
+    let (empty, full) = (
+        server.repository(&npub, "empty"),
+        server.repository(&npub, "full"),
+    );
+    let home = server.repository(&npub, "project");
+    copy(&home, &full);
+    std::fs::create_dir_all(empty.join("objects")).expect("made");
+    std::fs::write(empty.join("HEAD"), "ref: refs/heads/main\n").expect("writable");
+    let stray = server.git_dir().join("backup");
+    std::fs::create_dir(&stray).expect("made");
+    let said = server.operate(&["integrity-check"]).await;
+    assert_eq!(said.code, Some(3));
+    for part in [
+        "/empty: an empty folder",
+        "/full: a folder",
+        "backup: no repository",
+    ] {
+        assert!(said.out.contains(part), "{part}: {said:?}");
+    }
+    server.operate(&["integrity-check", "--repair"]).await;
+    let text = server.operate(&["cleanup-empty-repos"]).await.fine();
+    assert!(text.contains("/empty: empty, to be removed"), "{text}");
+    assert!(text.contains("/full: with objects, kept"), "{text}");
+    assert!(
+        empty.exists() && full.exists() && stray.exists(),
+        "a dry run"
+    );
+    let execute = ["cleanup-empty-repos", "--execute"];
+    server.operate(&execute).await.fine();
+    assert!(!empty.exists() && full.exists(), "objects are kept");
+    let purge = [&execute[..], &["--purge-orphans"]].concat();
+    server.operate(&purge).await.fine();
+    assert!(!full.exists() && home.exists() && stray.exists());
+    let text = server.operate(&["cleanup-empty-repos"]).await.fine();
+    assert!(text.starts_with("0 folders"), "{text}");
+}
+
+fn copy(from: &Path, to: &Path) {
+    let status = std::process::Command::new("cp")
+        .arg("-r")
+        .args([from, to])
+        .status();
+    assert!(status.expect("cp runs").success());
 }
 
 /// CLI-5

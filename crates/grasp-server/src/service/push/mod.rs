@@ -118,6 +118,7 @@ impl Service {
             .send(ending(&client.responder, &request.commands, &outcome))
             .await;
         self.count(&outcome, begun.elapsed());
+        self.remember(&repository, &request, &outcome);
         if let Err(failure) = &outcome {
             let cause: &dyn std::error::Error = failure;
             if failure.is_ours() {
@@ -127,6 +128,26 @@ impl Service {
             }
         }
         failpoint::pass("push.reported");
+    }
+
+    /// What did not move stays known for whoever asks why ([`Service::explain`]).
+    fn remember(
+        &self,
+        repository: &RepoAddress,
+        request: &Request,
+        outcome: &Result<Outcome, PushError>,
+    ) {
+        let now = self.clock.now();
+        match outcome {
+            Ok(Outcome::Done(plan) | Outcome::Refused(plan)) => {
+                self.refusals.push(repository, &request.commands, plan, now);
+            }
+            Ok(Outcome::Told) => {}
+            Err(failure) => {
+                let names = request.commands.iter().map(|command| command.name.as_str());
+                self.refusals.refs(repository, names, &failure.words(), now);
+            }
+        }
     }
 
     fn count(&self, outcome: &Result<Outcome, PushError>, took: Duration) {
@@ -164,9 +185,10 @@ impl Service {
     {
         if self.store.below_disk_floor() {
             self.metrics.refusals.count(Bound::DiskFloor);
-            let full = || PushError::Commit(CommitError::DiskFull); // BND-2
+            let full = Err(PushError::Commit(CommitError::DiskFull)); // BND-2
+            self.remember(repository, request, &full);
             client
-                .send(ending(&client.responder, &request.commands, &Err(full())))
+                .send(ending(&client.responder, &request.commands, &full))
                 .await;
             drain(body).await;
             return Ok(Outcome::Told);
@@ -182,12 +204,10 @@ impl Service {
         let plan = judged?;
         if !plan.accepts_any() {
             // GIT-10: said at once, then the body is read to its end and dropped.
+            let refused = Ok(Outcome::Refused(plan));
+            self.remember(repository, request, &refused);
             client
-                .send(ending(
-                    &client.responder,
-                    &request.commands,
-                    &Ok(Outcome::Refused(plan)),
-                ))
+                .send(ending(&client.responder, &request.commands, &refused))
                 .await;
             drain(body).await;
             return Ok(Outcome::Told);
