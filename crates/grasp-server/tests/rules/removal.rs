@@ -9,7 +9,7 @@ use grasp_store::History;
 use grasp_testkit::{Event, Person};
 
 use crate::history::commit;
-use crate::world::{REPO, World, announcing, git, main_at, proposing};
+use crate::world::{REPO, World, announcing, git, main_at, main_only, proposing};
 
 fn alice() -> Person {
     Person::named("alice")
@@ -93,7 +93,7 @@ async fn a_deletion_by_address_takes_the_whole_conversation() {
 #[tokio::test]
 async fn what_another_repository_supports_stays() {
     let world = World::new();
-    world.serving(&alice()).await;
+    let (_, state) = world.serving(&alice()).await;
     world.serving(&bob()).await;
     let both = carol()
         .issue(&alice().coordinate(REPO))
@@ -112,9 +112,26 @@ async fn what_another_repository_supports_stays() {
         assert!(world.serves(event), "kind {}", event.kind);
     }
     assert!(!world.serves(&about_own));
+    // MNT-10: a stranger's repository of the same name is no reason to show it.
+    assert_eq!(world.stage(&state), Some(Stage::Held));
     // REL-6: the mention keeps the issue, and opens nothing.
     world.send(&carol().comment(&own).sign()).await.is_refused();
     world.send(&carol().comment(&both).sign()).await.is_stored();
+}
+
+/// DEL-4: states stay while somebody they belong to announces the repository.
+#[tokio::test]
+async fn states_stay_while_a_co_maintainer_announces() {
+    let world = World::new();
+    let state = world.serving_together(&alice(), &bob()).await;
+    world.send(&deletion_of(&alice())).await.is_stored();
+    assert!(world.serves(&state));
+    assert!(!world.exists(&alice()));
+    // REF-5: nobody's state decides there any more.
+    assert_eq!(world.refs(&bob()), Some(main_only(commit(0).await)));
+    world.send(&deletion_of(&bob())).await.is_stored();
+    assert_eq!(world.stage(&state), Some(Stage::Held));
+    assert!(!world.exists(&bob()));
 }
 
 /// DEL-4: a deletion by `e` is no cascade (DEL-3), nor is one that leaves a newer version.
