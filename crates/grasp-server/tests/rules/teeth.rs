@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use grasp_core::defect::Defect;
 
 /// So many lives may pass until a defect is found.
-const LIVES: &str = "400";
+const LIVES: &str = "600";
 const LIVED: &str = "lives::whatever_happens_the_server_does_what_the_rules_say";
 
 /// What the lives say with the defect on; `None` if they do not see it.

@@ -206,6 +206,11 @@ fn episode() -> impl Strategy<Value = Vec<Step>> {
             announce(who, 7, None),
         ]
     });
+    // DEL-4: what two repositories share outlives one of them.
+    let shared = (who(), who(), any::<bool>()).prop_map(|(to, also, patch)| {
+        let issue = Step::Issue { to, also, patch };
+        vec![issue, Step::DeleteScope { who: to }]
+    });
     // REF-4: HEAD moves between two branches that stay.
     let turned = (who(), who()).prop_map(move |(who, to)| {
         let turn = |head| advance(who, to, both(head));
@@ -218,6 +223,7 @@ fn episode() -> impl Strategy<Value = Vec<Step>> {
         upload,
         expired,
         twice_deleted,
+        shared,
         turned,
     ]
 }
