@@ -39,7 +39,7 @@ pub mod view;
 #[cfg(test)]
 extern crate self as grasp_core; // the test support names this crate as its integration tests do
 #[cfg(test)]
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/rules/support/mod.rs"]
 mod testing;
 
 pub use nostr::event::{Event, EventId};

@@ -9,7 +9,7 @@ const TESTS: [&str; 7] = [
     "grasp-relay/tests",
     "grasp-server/tests/rules",
     "grasp-store/tests",
-    "grasp-core/tests",
+    "grasp-core/tests/rules",
     "grasp-core/src/push/tests",
     "grasp-git/tests/wire",
 ];

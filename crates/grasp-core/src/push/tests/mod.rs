@@ -1,4 +1,4 @@
-//! The rules of §13 one by one. Laws over any push are in `tests/push.rs`.
+//! The rules of §13 one by one. Laws over any push are in `tests/rules/push.rs`.
 
 mod completion;
 mod proposal_refs;

@@ -1,7 +1,5 @@
 //! Laws of push authorisation over any push, against a literal reading of PUSH-7 … PUSH-9.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use grasp_core::event::Version;
@@ -14,8 +12,9 @@ use grasp_core::settle::{applied, settle};
 use grasp_core::state::StateEvent;
 use grasp_core::view::{ObjectFacts, RepoView};
 use proptest::prelude::*;
-use support::project::{announcement, maintainers, refname, repo, state_of, view};
-use support::{cx, key, oid, policy};
+
+use crate::support::project::{announcement, maintainers, refname, repo, state_of, view};
+use crate::support::{cx, key, oid, policy};
 
 type Refs = BTreeMap<RefName, Oid>;
 

@@ -1,14 +1,13 @@
 //! What a deletion request takes, and what it gives back (§11, as far as single scopes go).
 
-mod support;
-
 use grasp_core::PublicKey;
 use grasp_core::admission::{Answer, Rejection};
 use grasp_core::event::{VerifiedEvent, kind};
 use grasp_core::lifecycle::{Change, Stage, Standing};
 use grasp_core::refplan::{DesiredRefs, desired};
-use support::world::World;
-use support::{Draft, NOW, REPO, announcement, at, draft, key, oid, pull_request, state};
+
+use crate::support::world::World;
+use crate::support::{Draft, NOW, REPO, announcement, at, draft, key, oid, pull_request, state};
 
 const DAYS_90: u64 = 90 * 86_400;
 

@@ -1,17 +1,16 @@
 //! The order in which events and objects arrive does not show in what is served, and whatever happens,
 //! a commit leaves nothing undone.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use grasp_core::admission::Answer;
 use grasp_core::event::{VerifiedEvent, kind};
 use grasp_core::{EventId, PublicKey};
 use proptest::prelude::*;
-use support::project::{announcement_elsewhere, maintainers};
-use support::world::World;
-use support::{NOW, announcement, draft, key, oid, pull_request, state};
+
+use crate::support::project::{announcement_elsewhere, maintainers};
+use crate::support::world::World;
+use crate::support::{NOW, announcement, draft, key, oid, pull_request, state};
 
 /// So few keys and objects that they meet all the time.
 const KEYS: u8 = 3;

@@ -1,8 +1,6 @@
 //! DEL-9 against the naive reading of it: any sequence of events, requests that delete them, the same sent
 //! again, and time.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use grasp_core::admission::{
@@ -15,7 +13,8 @@ use grasp_core::request::{Asks, Gate, Request, Uses};
 use grasp_core::view::ObjectFacts;
 use grasp_core::{EventId, Timestamp};
 use proptest::prelude::*;
-use support::{NOW, at, draft, key, policy};
+
+use crate::support::{NOW, at, draft, key, policy};
 
 const DAY: u64 = 86_400;
 /// So many events, and so many requests for each of them.

@@ -1,7 +1,5 @@
 //! What goes with a scope (DEL-4): by example, and against a model that knows nothing of walks.
 
-mod support;
-
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -14,7 +12,8 @@ use grasp_core::event::{VerifiedEvent, kind};
 use grasp_core::lifecycle::{Stage, Standing};
 use grasp_core::related::References;
 use proptest::prelude::*;
-use support::{Draft, announcement, draft, key, oid, policy, pull_request, state};
+
+use crate::support::{Draft, announcement, draft, key, oid, policy, pull_request, state};
 
 const COMMENT: u16 = 1111;
 

@@ -1,14 +1,12 @@
 //! What announcements do to each other and to their repository (§6).
 
-mod support;
-
+use crate::support::project::announcement_elsewhere;
+use crate::support::world::World;
+use crate::support::{Draft, NOW, announcement, announcement_of, key, oid, state};
 use grasp_core::PublicKey;
 use grasp_core::admission::{Answer, PurgatoryBound, Rejection};
 use grasp_core::event::VerifiedEvent;
 use grasp_core::lifecycle::{Change, Stage};
-use support::project::announcement_elsewhere;
-use support::world::World;
-use support::{Draft, NOW, announcement, announcement_of, key, oid, state};
 
 const MINUTES_30: u64 = 1800;
 const DAYS_30: u64 = 30 * 86_400;
@@ -36,7 +34,7 @@ fn served(more: impl Fn(Draft) -> Draft) -> (World, VerifiedEvent, VerifiedEvent
 
 /// An announcement by `owner` that does not name this service.
 fn elsewhere(owner: PublicKey, at: u64, maintainers: &[PublicKey]) -> VerifiedEvent {
-    let tags = vec![support::project::maintainers(maintainers)];
+    let tags = vec![crate::support::project::maintainers(maintainers)];
     announcement_elsewhere(owner, at, tags).event().clone()
 }
 

@@ -1,14 +1,13 @@
 //! What becomes of things whose git data does not arrive (§10).
 
-mod support;
-
 use grasp_core::PublicKey;
 use grasp_core::admission::{Answer, PurgatoryBound, Rejection};
 use grasp_core::event::VerifiedEvent;
 use grasp_core::lifecycle::{Change, Stage};
-use support::project::{announcement_elsewhere, maintainers, prs_repo};
-use support::world::World;
-use support::{NOW, announcement, key, oid, pull_request, state};
+
+use crate::support::project::{announcement_elsewhere, maintainers, prs_repo};
+use crate::support::world::World;
+use crate::support::{NOW, announcement, key, oid, pull_request, state};
 
 const MINUTES_30: u64 = 1800;
 const DAY: u64 = 86_400;

@@ -1,7 +1,5 @@
 //! Maintainer sets against a naive reading of §4, over any mix of announcements.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use grasp_core::PublicKey;
@@ -10,8 +8,9 @@ use grasp_core::lifecycle::Stage;
 use grasp_core::maintainers::{MaintainerRule, Resolution, confirmed_or_invited, confirmed_set};
 use grasp_core::view::{ANNOUNCEMENTS_MAX, RepoView};
 use proptest::prelude::*;
-use support::key;
-use support::project::{RawTag, announcement, maintainers, role, tag, view};
+
+use crate::support::key;
+use crate::support::project::{RawTag, announcement, maintainers, role, tag, view};
 
 /// So few keys that circles, forks and mutual listings are the rule.
 const KEYS: u8 = 6;

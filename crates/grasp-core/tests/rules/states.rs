@@ -1,15 +1,14 @@
 //! Whose states are taken, when they are served, and what that replaces (§7, AFTER-*).
 
-mod support;
-
 use std::collections::BTreeSet;
 
 use grasp_core::PublicKey;
 use grasp_core::admission::{Answer, PurgatoryBound, Rejection};
 use grasp_core::event::VerifiedEvent;
 use grasp_core::lifecycle::{Change, Stage};
-use support::world::World;
-use support::{NOW, announcement, key, oid, state};
+
+use crate::support::world::World;
+use crate::support::{NOW, announcement, key, oid, state};
 
 const MINUTES_30: u64 = 1800;
 

@@ -1,7 +1,5 @@
 //! Pull requests, event first and git first (§8).
 
-mod support;
-
 use grasp_core::admission::{Answer, PurgatoryBound, Rejection};
 use grasp_core::event::{VerifiedEvent, kind};
 use grasp_core::lifecycle::{Change, Stage, Standing};
@@ -10,9 +8,10 @@ use grasp_core::oid::Oid;
 use grasp_core::refname::RefName;
 use grasp_core::refplan::desired;
 use grasp_core::{EventId, PublicKey};
-use support::project::prs_repo;
-use support::world::World;
-use support::{HOST, NOW, REPO, announcement, draft, key, oid, pull_request, state};
+
+use crate::support::project::prs_repo;
+use crate::support::world::World;
+use crate::support::{HOST, NOW, REPO, announcement, draft, key, oid, pull_request, state};
 
 fn alice() -> PublicKey {
     key(1)
