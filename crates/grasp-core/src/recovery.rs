@@ -205,3 +205,6 @@ pub fn return_step<C: Conversation>(
     }
     Ok(batch)
 }
+
+#[cfg(test)]
+mod tests;

@@ -90,3 +90,128 @@ fn wake_proposals(
 fn is_of_time(expiration: Option<nostr::types::Timestamp>, cx: Circumstances<'_>) -> bool {
     expiration.is_none_or(|end| end > cx.now)
 }
+
+#[cfg(test)]
+mod tests {
+    use nostr::types::Timestamp;
+
+    use super::*;
+    use crate::lifecycle::Change;
+    use crate::lifecycle::Stage::{Held, Served, Superseded};
+    use crate::proposal::Proposal;
+    use crate::settle::returned;
+    use crate::testing::project::{ViewBuilder, announcement, maintainers, repo, view};
+    use crate::testing::{self, Draft, NOW, at, cx, key, oid, policy};
+
+    const MAIN: &str = "refs/heads/main";
+
+    /// Alice and Bob share a project, and Carol has one of the same name.
+    fn project() -> ViewBuilder {
+        view()
+            .announced(
+                announcement(key(1), 1, vec![maintainers(&[key(2)])]),
+                Served,
+            )
+            .announced(
+                announcement(key(2), 1, vec![maintainers(&[key(1)])]),
+                Served,
+            )
+            .announced(announcement(key(3), 1, vec![]), Served)
+    }
+
+    fn signed(author: u8, commit: u8, at: u64) -> Draft {
+        testing::state(key(author), &[(MAIN, oid(commit))]).at(at)
+    }
+
+    fn asked(owner: u8, commit: u8) -> Proposal {
+        testing::pull_request(key(4), key(owner), oid(commit)).proposal()
+    }
+
+    fn ending(draft: Draft, end: u64) -> Draft {
+        draft.tag(["expiration".to_owned(), end.to_string()])
+    }
+
+    /// What is served again in Alice's scope, where objects 1 and 2 are, with the end of each.
+    fn back(view: ViewBuilder, gated: &[EventId]) -> Vec<(EventId, Option<Timestamp>)> {
+        let (policy, mut view) = (policy(), view.build());
+        view.gated.extend(gated);
+        let mut facts = ObjectFacts::none();
+        for commit in [1, 2] {
+            facts.add(repo(key(1)), oid(commit));
+        }
+        let batch = returned(&key(1), &view, &facts, cx(&policy));
+        let moves = batch.into_iter().filter_map(|change| match change {
+            Change::Move {
+                event,
+                stage: Served,
+                deadline,
+            } => Some((event, deadline)),
+            Change::Dirty(_) => None,
+            other => panic!("{other:?}"),
+        });
+        moves.collect()
+    }
+
+    /// DEL-6
+    #[test]
+    fn the_newest_complete_state_of_each_maintainer_comes_back() {
+        let states = [
+            signed(1, 1, 10).state(),
+            signed(1, 2, 20).state(),
+            signed(1, 3, 30).state(),
+            signed(2, 1, 15).state(),
+            signed(3, 1, 40).state(),
+        ];
+        let view = states
+            .iter()
+            .fold(project(), |view, it| view.stated(it.clone(), Held));
+        let newest = [(states[3].id(), None), (states[1].id(), None)];
+        assert_eq!(back(view, &[]), newest);
+        let gated = [states[1].id(), states[3].id()];
+        let view = states
+            .iter()
+            .fold(project(), |view, it| view.stated(it.clone(), Held));
+        assert_eq!(back(view, &gated), [(states[0].id(), None)]);
+    }
+
+    /// DEL-6: nothing comes back behind, or instead of, what is served already.
+    #[test]
+    fn a_state_comes_back_only_before_those_that_are_served() {
+        let (held, served) = (signed(1, 1, 10).state(), signed(1, 2, 20).state());
+        let view = project().stated(held.clone(), Held).stated(served, Served);
+        assert_eq!(back(view, &[]), []);
+        let view = project().stated(held, Superseded);
+        assert_eq!(back(view, &[]), []);
+    }
+
+    /// DEL-6: only to the scope that comes back, and only with its commit.
+    #[test]
+    fn a_held_proposal_comes_back_with_its_commit() {
+        let [here, to_bob, missing, elsewhere] =
+            [asked(1, 1), asked(2, 1), asked(1, 3), asked(3, 1)];
+        let view = [&here, &to_bob, &missing, &elsewhere]
+            .into_iter()
+            .fold(project(), |view, it| view.proposed(it, Held));
+        let mut both = [(here.id(), None), (to_bob.id(), None)];
+        both.sort();
+        assert_eq!(back(view.clone(), &[]), both);
+        assert_eq!(back(view, &[here.id()]), [(to_bob.id(), None)]);
+        let served = project().proposed(&here, Superseded);
+        assert_eq!(back(served, &[]), []);
+    }
+
+    /// NIP-40, EV-4
+    #[test]
+    fn what_is_over_by_now_does_not_come_back() {
+        for (end, returns) in [(NOW - 1, false), (NOW, false), (NOW + 1, true)] {
+            let end_of = |id| Vec::from_iter(returns.then_some((id, Some(at(end)))));
+            let signed = ending(signed(1, 1, 10), end).state();
+            let view = project().stated(signed.clone(), Held);
+            assert_eq!(back(view, &[]), end_of(signed.id()), "{end}");
+            let asked = testing::pull_request(key(4), key(1), oid(1));
+            let asked = ending(asked, end).proposal();
+            let view = project().proposed(&asked, Held);
+            assert_eq!(back(view, &[]), end_of(asked.id()), "{end}");
+        }
+    }
+}
