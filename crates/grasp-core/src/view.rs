@@ -252,3 +252,97 @@ impl ObjectFacts {
         oids.into_iter().all(|oid| self.holds(repository, oid))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::project::{
+        announcement, project, proposal, prs_repo, repo, state, upload, view,
+    };
+    use crate::testing::{NOW, at, key, oid};
+
+    /// MNT-10: what is gathered from several keys is one view.
+    #[test]
+    fn a_view_takes_in_all_that_another_holds() {
+        let commit = oid(1).to_string();
+        let [ours, theirs] = [1, 2].map(|n| {
+            let asked = proposal(key(5), n.into(), &commit, &[key(n)]);
+            let mut view = view()
+                .announced(announcement(key(n), 1, vec![]), Stage::Served)
+                .stated(state(key(n), 1, &[]), Stage::Served)
+                .proposed(&asked, Stage::Served)
+                .uploaded(upload(asked.id(), oid(1), repo(key(n))))
+                .uploaded(upload(asked.id(), oid(1), prs_repo(key(5))))
+                .placed(asked.id(), prs_repo(key(5)))
+                .build();
+            let archive = Archive {
+                since: at(NOW),
+                until: at(NOW + 1),
+                returns: false,
+            };
+            view.archives.insert(key(n), archive);
+            view.gated.insert(asked.id());
+            view
+        });
+        let mut both = ours.clone();
+        both.merge(theirs.clone());
+        both.merge(theirs);
+        let keys = [key(1), key(2)];
+        assert!(both.announcements.keys().eq(&keys) && both.states.keys().eq(&keys));
+        assert!(both.archives.keys().eq(&keys));
+        assert_eq!((both.proposals.len(), both.gated.len()), (2, 2));
+        assert_eq!((both.uploads.len(), both.placements.len()), (4, 2), "once");
+    }
+
+    /// REF-6: one proposal may have places that different views know of.
+    #[test]
+    fn places_of_one_proposal_add_up() {
+        let asked = proposal(key(5), 1, &oid(1).to_string(), &[key(1)]);
+        let [mut one, two] = [5, 6].map(|n| view().placed(asked.id(), prs_repo(key(n))).build());
+        one.merge(two);
+        let places = BTreeSet::from([prs_repo(key(5)), prs_repo(key(6))]);
+        assert_eq!(one.placements[&asked.id()], places);
+    }
+
+    /// ST-7: an object counts in the repository that has it, and in no other.
+    #[test]
+    fn objects_count_where_they_are() {
+        let (here, there) = (repo(key(1)), repo(key(2)));
+        let mut facts = ObjectFacts::none();
+        facts.add(here.clone(), oid(1));
+        facts.add(here.clone(), oid(2));
+        facts.add(there.clone(), oid(2));
+        facts.add_archived(there.clone(), oid(1));
+        assert!(facts.holds(&here, &oid(1)) && !facts.holds(&there, &oid(1)));
+        assert!(facts.holds_all(&here, &[oid(1), oid(2)]));
+        assert!(!facts.holds_all(&there, &[oid(1), oid(2)]));
+        assert!(facts.holders(&oid(1)).eq([&here]));
+        assert!(facts.holders(&oid(2)).eq([&here, &there]));
+        assert!(facts.with_archives().holds_all(&there, &[oid(1), oid(2)]));
+        let mut more = ObjectFacts::none();
+        more.extend(facts.clone());
+        assert_eq!(more, facts);
+    }
+
+    /// §4: of several versions the newest that counts, whatever their order.
+    #[test]
+    fn the_newest_announcement_that_counts_is_found() {
+        let [old, new, gone] = [10, 20, 30].map(|at| announcement(key(1), at, vec![]));
+        let seen = view()
+            .announced(old.clone(), Stage::Served)
+            .announced(new.clone(), Stage::Parked)
+            .announced(gone.clone(), Stage::Superseded)
+            .build();
+        let id = |entry: Option<&Entry<Announcement>>| entry.map(Entry::id);
+        assert_eq!(id(seen.announcement(&key(1))), Some(new.id()));
+        assert_eq!(id(seen.announcement(&key(2))), None);
+        let of = |stage| id(seen.announcement_in(&key(1), stage));
+        assert_eq!(of(Stage::Served), Some(old.id()));
+        assert_eq!(of(Stage::Waiting), None);
+        assert_eq!(seen.stage(&gone.id()), Some(Stage::Superseded));
+        let other = state(key(1), 1, &[]);
+        assert_eq!(seen.stage(&other.id()), None);
+        assert_eq!(seen.repository(key(1)), repo(key(1)));
+        assert_eq!(seen.identifier, project());
+    }
+}

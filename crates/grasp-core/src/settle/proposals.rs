@@ -134,3 +134,161 @@ fn take_uploads(view: &mut RepoView, entry: &ProposalEntry) -> Vec<UploadRecord>
     view.uploads = others;
     ours
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lifecycle::Change;
+    use crate::lifecycle::Stage::{Parked, Served, Waiting};
+    use crate::oid::Oid;
+    use crate::policy::Policy;
+    use crate::proposal::Proposal;
+    use crate::settle::settle;
+    use crate::testing::project::{
+        ViewBuilder, announcement, maintainers, prs_repo, repo, role, upload, view,
+    };
+    use crate::testing::{cx, key, oid, policy, pull_request};
+
+    /// Alice and Bob share a project, and Carol has one of the same name. Dora's is led by Alice, and she is no
+    /// maintainer of it herself.
+    fn project() -> ViewBuilder {
+        [
+            (1, vec![role("M", key(1), &[]), role("m", key(2), &[])]),
+            (2, vec![maintainers(&[key(1)])]),
+            (3, vec![]),
+            (4, vec![role("M", key(1), &[])]),
+        ]
+        .into_iter()
+        .fold(view(), |view, (owner, tags)| {
+            view.announced(announcement(key(owner), 1, tags), Served)
+        })
+    }
+
+    /// Erin asks the owner to take commit 1.
+    fn asked(owner: u8) -> Proposal {
+        pull_request(key(5), key(owner), oid(1)).proposal()
+    }
+
+    fn holding(places: &[RepoAddress]) -> ObjectFacts {
+        let mut facts = ObjectFacts::none();
+        for place in places {
+            facts.add(place.clone(), oid(1));
+        }
+        facts
+    }
+
+    fn is_served(asked: &Proposal, view: ViewBuilder, facts: &ObjectFacts) -> bool {
+        is_served_by(&policy(), asked, view, facts)
+    }
+
+    fn is_served_by(
+        policy: &Policy,
+        asked: &Proposal,
+        view: ViewBuilder,
+        facts: &ObjectFacts,
+    ) -> bool {
+        let batch = settle(&view.build(), facts, cx(policy));
+        let served = Change::Move {
+            event: asked.id(),
+            stage: Served,
+            deadline: None,
+        };
+        batch.contains(&served)
+    }
+
+    /// PR-3
+    #[test]
+    fn a_proposal_is_served_once_its_commit_is_with_a_maintainer_or_in_the_submitter_s_own_place() {
+        let submitter_s_own = prs_repo(key(5));
+        for (asked, place, served) in [
+            (asked(1), repo(key(1)), true),
+            (asked(1), repo(key(2)), true),
+            (asked(2), repo(key(1)), true),
+            (asked(1), repo(key(3)), false),
+            (asked(3), repo(key(3)), true),
+            (asked(3), repo(key(1)), false),
+            (asked(1), repo(key(4)), true),
+            (asked(1), submitter_s_own.clone(), true),
+            (asked(1), prs_repo(key(1)), false),
+        ] {
+            for stage in [Waiting, Parked] {
+                let view = project().proposed(&asked, stage);
+                let is = is_served(&asked, view, &holding(std::slice::from_ref(&place)));
+                assert_eq!(is, served, "{place} {stage:?}");
+            }
+        }
+        let closed = Policy {
+            proposals_hosted: false,
+            ..policy()
+        };
+        let asked = asked(1);
+        let view = project().proposed(&asked, Waiting);
+        let facts = holding(&[submitter_s_own]);
+        assert!(!is_served_by(&closed, &asked, view, &facts), "G6-1");
+    }
+
+    /// PR-3: what is not served shows nothing, and lends nothing.
+    #[test]
+    fn a_proposal_to_a_repository_that_waits_itself_waits() {
+        let asked = asked(6);
+        let view = project()
+            .announced(announcement(key(6), 1, vec![]), Waiting)
+            .proposed(&asked, Waiting);
+        assert!(!is_served(&asked, view, &holding(&[repo(key(6))])));
+    }
+
+    /// PR-4: what was pushed for it before it was known proves that the commit is there, where it concerns
+    /// the proposal. All records of it end.
+    #[test]
+    fn an_upload_is_bound_to_its_event_if_the_commit_and_the_place_are_right() {
+        let bound = |place: RepoAddress, commit: Oid| {
+            let asked = asked(1);
+            let view = project()
+                .proposed(&asked, Waiting)
+                .uploaded(upload(asked.id(), commit, place.clone()))
+                .uploaded(upload(self::asked(3).id(), commit, place.clone()));
+            let batch = settle(&view.clone().build(), &ObjectFacts::none(), cx(&policy()));
+            let ended = Change::DropUpload {
+                event: asked.id(),
+                repository: place,
+            };
+            assert!(batch.contains(&ended));
+            let ends = |change: &&Change| matches!(change, Change::DropUpload { .. });
+            assert_eq!(batch.iter().filter(ends).count(), 1);
+            is_served(&asked, view, &ObjectFacts::none())
+        };
+        for (place, served) in [
+            (repo(key(1)), true),
+            (repo(key(2)), true),
+            (prs_repo(key(5)), true),
+            (repo(key(3)), false),
+            (prs_repo(key(1)), false),
+        ] {
+            assert_eq!(bound(place.clone(), oid(1)), served, "{place}");
+            assert!(!bound(place, oid(2)));
+        }
+    }
+
+    /// PR-3, REF-6: in the submitter's own repository it has a ref as long as it is served.
+    #[test]
+    fn a_proposal_has_a_place_in_prs_only_where_its_commit_lies_there() {
+        let placed = |stage, places: &[RepoAddress], uploads: &[RepoAddress]| {
+            let asked = asked(1);
+            let view = uploads
+                .iter()
+                .fold(project().proposed(&asked, stage), |view, place| {
+                    view.uploaded(upload(asked.id(), oid(1), place.clone()))
+                });
+            let batch = settle(&view.build(), &holding(places), cx(&policy()));
+            let place = Change::Place {
+                event: asked.id(),
+                repository: prs_repo(key(5)),
+            };
+            batch.contains(&place)
+        };
+        let (own, target) = ([prs_repo(key(5))], [repo(key(1))]);
+        assert!(placed(Waiting, &own, &[]) && placed(Waiting, &[], &own));
+        assert!(!placed(Waiting, &target, &[]) && !placed(Waiting, &[], &target));
+        assert!(placed(Served, &[], &own) && !placed(Served, &own, &[]));
+    }
+}
