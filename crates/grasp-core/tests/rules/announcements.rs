@@ -1,12 +1,15 @@
 //! What announcements do to each other and to their repository (§6).
 
-use crate::support::project::announcement_elsewhere;
-use crate::support::world::World;
-use crate::support::{Draft, NOW, announcement, announcement_of, key, oid, state};
 use grasp_core::PublicKey;
-use grasp_core::admission::{Answer, PurgatoryBound, Rejection};
+use grasp_core::admission::{Answer, Blacklisted, PurgatoryBound, Rejection};
+use grasp_core::curation::RepositoryList;
 use grasp_core::event::VerifiedEvent;
 use grasp_core::lifecycle::{Change, Stage};
+use grasp_core::name::npub;
+
+use crate::support::project::announcement_elsewhere;
+use crate::support::world::World;
+use crate::support::{Draft, NOW, REPO, announcement, announcement_of, key, oid, state};
 
 const MINUTES_30: u64 = 1800;
 const DAYS_30: u64 = 30 * 86_400;
@@ -403,4 +406,42 @@ fn another_host_is_not_this_service() {
         world.submit(&announcement_of(alice(), "..x").event()),
         Answer::Purgatory
     );
+}
+
+fn entries(names: &[&str]) -> RepositoryList {
+    let entries = names.iter().map(|name| name.parse().expect("an entry"));
+    entries.collect()
+}
+
+/// ANN-1: whatever it asks for, and whoever else is known here.
+#[test]
+fn a_blacklisted_repository_is_neither_hosted_nor_known() {
+    for (names, what) in [
+        (npub(&bob()), Blacklisted::Owner),
+        (format!("{}/{REPO}", npub(&bob())), Blacklisted::Repository),
+        (REPO.to_owned(), Blacklisted::Identifier),
+    ] {
+        let mut world = World::new();
+        world.policy.curation.blacklist = entries(&[&names]);
+        let refused = Answer::Rejected(Rejection::Blacklisted(what));
+        assert_eq!(world.submit(&announcement(bob()).event()), refused);
+        let elsewhere = announcement(bob()).without("clone").event();
+        assert_eq!(world.submit(&elsewhere), refused);
+        let other = announcement(alice()).event();
+        let taken = names != REPO;
+        assert_eq!(world.submit(&other) == Answer::Purgatory, taken);
+    }
+}
+
+/// ANN-1, ANN-6: the whitelist says who may have a place, not who may be a maintainer.
+#[test]
+fn a_whitelist_is_about_what_asks_for_a_place() {
+    let mut world = World::new();
+    world.policy.curation.whitelist = Some(entries(&[&npub(&alice())]));
+    let listed = announcement(alice()).maintainers(&[bob()]).event();
+    assert_eq!(world.submit(&listed), Answer::Purgatory);
+    let refused = Answer::Rejected(Rejection::NotWhitelisted);
+    assert_eq!(world.submit(&announcement(bob()).event()), refused);
+    let elsewhere = announcement(bob()).without("clone").event();
+    assert_eq!(world.submit(&elsewhere), Answer::Purgatory);
 }

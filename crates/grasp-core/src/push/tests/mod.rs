@@ -339,6 +339,23 @@ fn a_state_of_many_refs_makes_no_endless_message() {
     assert!(!said_of(31).contains("git push origin"));
 }
 
+/// PUSH-10
+#[test]
+fn of_many_refused_refs_the_rest_is_counted() {
+    let said_of = |refs: usize| {
+        let commands: Vec<_> = (0..refs)
+            .map(|n| set(&format!("refs/notes/n{n}"), 1))
+            .collect();
+        let plan = push(&project(), &[], &commands);
+        refusal(&plan, &commands).advice
+    };
+    assert_eq!(said_of(20).len(), 20);
+    assert!(said_of(20)[19].starts_with("refs/notes/n19: "));
+    assert_eq!(said_of(21).len(), 21);
+    assert_eq!(said_of(21)[20], "and 1 more");
+    assert_eq!(said_of(23)[20], "and 3 more");
+}
+
 /// PUSH-10: what is offered for copying is inert.
 #[test]
 fn a_hostile_ref_name_is_quoted_for_the_shell() {
@@ -477,19 +494,23 @@ fn too_many_commands_are_refused() {
         push_commands_max: 2,
         ..policy()
     };
-    let commands = [set(MAIN, 1), set(V1, 1), set("refs/tags/v2", 1)];
-    let view = project().build();
-    let plan = Push {
-        repo: &repo(key(1)),
-        commands: &commands,
-        atomic: false,
-        current: &refs(&[]),
-        view: &view,
-        known_events: &BTreeMap::new(),
-        cx: cx(&policy),
-    }
-    .authorize();
-    assert_eq!(accepted(&plan), [false; 3]);
+    let signed = state(key(1), 10, &[(MAIN, &hex(1)), (V1, &hex(1))]);
+    let view = project().stated(signed, Waiting).build();
+    let judged = |commands: &[Command]| {
+        let plan = Push {
+            repo: &repo(key(1)),
+            commands,
+            atomic: false,
+            current: &refs(&[]),
+            view: &view,
+            known_events: &BTreeMap::new(),
+            cx: cx(&policy),
+        };
+        accepted(&plan.authorize())
+    };
+    let commands = [set(MAIN, 1), set(V1, 1), delete("refs/tags/v2")];
+    assert_eq!(judged(&commands), [false; 3]);
+    assert_eq!(judged(&commands[..2]), [true; 2]);
 }
 
 /// PUR-3, PUSH-12
