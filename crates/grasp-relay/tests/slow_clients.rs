@@ -127,7 +127,7 @@ async fn a_socket_that_takes_nothing_is_closed() {
 #[tokio::test]
 async fn a_client_that_answers_no_ping_is_gone() {
     let limits = RelayLimits {
-        ping_interval: Duration::from_millis(50),
+        ping_interval: Duration::from_millis(250),
         ..wide()
     };
     let relay = TestRelay::with(limits).await;

@@ -424,26 +424,6 @@ async fn hear_all(url: String, delay: u32) -> BTreeMap<EventId, u32> {
     }
 }
 
-/// Case 100
-#[tokio::test]
-async fn a_query_on_an_idle_connection_takes_a_moment() {
-    let relay = TestRelay::spawn().await;
-    relay.fill(100, 1, "x").await;
-    let mut client = relay.client().await;
-    let mut times = Vec::new();
-    for _ in 0..100 {
-        let asked = std::time::Instant::now();
-        client.query(&[json!({"kinds": [1], "limit": 1})]).await;
-        times.push(asked.elapsed());
-    }
-    times.sort();
-    assert!(
-        times[50] < std::time::Duration::from_millis(20),
-        "{:?}",
-        times[50]
-    );
-}
-
 /// NIP-45: an event that several filters match counts once, and limits of filters do not count.
 #[tokio::test]
 async fn a_count_over_several_filters_is_that_of_their_union() {

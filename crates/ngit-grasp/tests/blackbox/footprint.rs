@@ -1,8 +1,5 @@
 //! Figures that design and not tuning gives (issue, "Figures").
 
-use std::time::{Duration, Instant};
-
-use grasp_testkit::wire::{Report, USUAL, ZERO, push_request};
 use grasp_testkit::{Footprint, Maintainer, Server, process};
 
 const KIB: u64 = 1 << 10;
@@ -31,35 +28,4 @@ async fn an_idle_process_tree_is_small() {
         process::resident_memory(server.pid())
     };
     assert!(memory < 40 * MIB, "{} KiB", memory / KIB);
-}
-
-/// 1,000 refs cost little more than one: under a second, with room for a debug build on a busy machine.
-#[tokio::test]
-async fn a_thousand_refs_are_pushed_at_once() {
-    let server = Server::spawn().await;
-    let alice = Maintainer::announcing("many", &server).await;
-    let tip = alice.commit("first").await;
-    let names: Vec<_> = (0..1_000)
-        .map(|n| format!("refs/heads/branch-{n:04}"))
-        .collect();
-    alice
-        .publish_state(names.iter().map(|name| (name, &tip)))
-        .await;
-    let commands: Vec<_> = names
-        .iter()
-        .map(|name| (ZERO, tip.as_str(), name.as_str()))
-        .collect();
-    let body = push_request(&commands, USUAL, &alice.work.pack(&[&tip]).await);
-    let mut http = server.http().await;
-    let begun = Instant::now();
-    let answer = http
-        .post(&(alice.path() + "/git-receive-pack"), &[], &body)
-        .await;
-    let took = begun.elapsed();
-    let report = Report::of(&answer);
-    assert!(report.is_ok(), "{:?}", report.fatal);
-    assert_eq!(report.refs.len(), 1_000);
-    assert_eq!(alice.remote_branches_and_tags().await.len(), 1_000);
-    let limit = if cfg!(debug_assertions) { 5 } else { 1 };
-    assert!(took < Duration::from_secs(limit), "{took:?}");
 }

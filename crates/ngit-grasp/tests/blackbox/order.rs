@@ -3,6 +3,7 @@
 //! runs them.
 
 use grasp_testkit::strace::{Call, Trace};
+use grasp_testkit::wire::{Report, USUAL, ZERO, push_request};
 use grasp_testkit::{Maintainer, Person, Server, json};
 
 const CALLS: &str = "fsync,fdatasync,link,linkat,rename,renameat,renameat2,write,writev,sendto,sendmsg,execve,execveat";
@@ -148,4 +149,59 @@ async fn a_new_repository_and_its_first_push_start_no_process() {
         .filter(|c| c.name.starts_with("execve"))
         .collect();
     assert!(started.is_empty(), "{started:?}");
+}
+
+/// Pushes `refs` branches at once to a new repository and returns what had to reach the disk, or was started.
+async fn costs_of_a_push(name: &str, refs: usize) -> Vec<Call> {
+    let server = Server::spawn().await;
+    let alice = Maintainer::announcing(name, &server).await;
+    let tip = alice.commit("first").await;
+    let names: Vec<_> = (0..refs)
+        .map(|n| format!("refs/heads/branch-{n:04}"))
+        .collect();
+    let state = names.iter().map(|name| (name, &tip));
+    alice.publish_state(state).await;
+    let commands: Vec<_> = names
+        .iter()
+        .map(|name| (ZERO, tip.as_str(), name.as_str()))
+        .collect();
+    let body = push_request(&commands, USUAL, &alice.work.pack(&[&tip]).await);
+    let trace = Trace::of(&server, CALLS).await;
+    let target = alice.path() + "/git-receive-pack";
+    let answer = server.http().await.post(&target, &[], &body).await;
+    let report = Report::of(&answer);
+    assert!(report.is_ok(), "{:?}", report.fatal);
+    assert_eq!(report.refs.len(), refs);
+    trace
+        .until("the report", |call| {
+            sends(call, "ok refs/heads/branch-0000")
+        })
+        .await;
+    let mut calls = trace.end().await;
+    assert_eq!(alice.remote_branches_and_tags().await.len(), refs);
+    calls.retain(|call| is_sync(call) || places(call) || call.name.starts_with("execve"));
+    calls
+}
+
+/// Issue, "Figures": 1,000 refs cost little more than one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_refs_take_the_system_calls_of_one() {
+    let one = costs_of_a_push("one", 1).await;
+    let many = costs_of_a_push("many", 1_000).await;
+    assert!(!one.is_empty());
+    // The same steps; the store may grow its file by some more.
+    assert!(many.len() <= one.len() + 4, "{one:?}\n{many:?}");
+}
+
+/// Cases 100: a small answer goes out at once. Held back until the last one is acknowledged, it takes 40 ms.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_does_not_wait_to_fill_a_packet() {
+    let server = Server::spawn().await;
+    let trace = Trace::of(&server, "accept,accept4,setsockopt").await;
+    assert!(server.relay().await.is_alive().await);
+    let at_once = |call: &Call| call.name == "setsockopt" && call.text.contains("TCP_NODELAY, [1]");
+    trace.until("no delay for the connection", at_once).await;
+    let calls = trace.end().await;
+    let accepted = after(&calls, 0, "connection", |c| c.name.starts_with("accept"));
+    after(&calls, accepted, "no delay", at_once);
 }
