@@ -55,6 +55,17 @@ pub enum OpenError {
     Git(#[from] grasp_git::OpenError),
 }
 
+impl OpenError {
+    /// Whether another process holds the data, so that it can be had once that has ended (CLI-2).
+    pub fn is_in_use(&self) -> bool {
+        matches!(
+            self,
+            Self::Store(grasp_store::OpenError::Locked { .. })
+                | Self::Git(grasp_git::OpenError::InUse { .. })
+        )
+    }
+}
+
 /// A server whose data is open and that is ready to listen.
 pub struct Server {
     app: Arc<routes::App>,

@@ -25,7 +25,18 @@ pub(crate) struct Folder {
     pub(crate) path: PathBuf,
     /// What wrote the tables, as far as it can be read.
     pub(crate) format: u32,
-    _lock: File,
+    _lock: Lock,
+}
+
+/// The lock of a folder.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Drop for Lock {
+    /// Closing is not enough: a child that is between its fork and its exec has the file open too.
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
+    }
 }
 
 impl Folder {
@@ -52,7 +63,7 @@ impl Folder {
         Ok(Self {
             path,
             format: found.unwrap_or(FORMAT),
-            _lock: lock,
+            _lock: Lock(lock),
         })
     }
 

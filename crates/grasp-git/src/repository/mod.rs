@@ -70,7 +70,7 @@ struct Inner {
     quarantine: Quarantine,
     trash: trash::Trash,
     /// Held as long as the folder is ours.
-    _claim: std::fs::File,
+    _claim: open::Claim,
 }
 
 #[derive(Debug, Default)]

@@ -80,8 +80,19 @@ pub enum OpenError {
 pub(super) struct Opened {
     /// Its absolute path.
     pub(super) root: PathBuf,
-    /// The locked format file.
-    pub(super) claim: File,
+    /// What makes it ours.
+    pub(super) claim: Claim,
+}
+
+/// The locked format file.
+#[derive(Debug)]
+pub(super) struct Claim(File);
+
+impl Drop for Claim {
+    /// Closing is not enough: a child that is between its fork and its exec has the file open too.
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
+    }
 }
 
 pub(super) fn open(root: &Path) -> Result<Opened, OpenError> {
@@ -145,7 +156,7 @@ fn foreign<T>(root: &Path, found: &str) -> Result<T, OpenError> {
 }
 
 /// Writes the format file if there is none, and locks it as long as the process lives.
-fn claim(root: &Path, path: &Path) -> Result<File, OpenError> {
+fn claim(root: &Path, path: &Path) -> Result<Claim, OpenError> {
     if !path.exists() {
         let fresh = path.with_extension("new");
         write_file(&fresh, FORMAT.as_bytes()).or_else(|error| failed("write", &fresh, error))?;
@@ -155,7 +166,7 @@ fn claim(root: &Path, path: &Path) -> Result<File, OpenError> {
     }
     let file = File::open(path).or_else(|error| failed("read", path, error))?;
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(Claim(file)),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(OpenError::InUse {
             root: root.to_owned(),
         }),

@@ -477,3 +477,35 @@ fn snapshots_beyond_the_bound_are_read_again() {
     assert!(repositories.refs(&repo).expect("there").refs.is_empty());
     assert!(repositories.refs(&address(1, "other")).is_err());
 }
+
+/// What a child has of an open file of ours until its exec: another descriptor of the same opening.
+fn as_a_child_has_it(path: &Path) -> std::os::fd::OwnedFd {
+    let mut ours = fs::read_dir("/proc/self/fd").expect("on Linux").flatten();
+    let is_it = |entry: &fs::DirEntry| fs::read_link(entry.path()).is_ok_and(|to| to == path);
+    let name = ours.find(is_it).expect("it is open").file_name();
+    let number = name.to_str().and_then(|name| name.parse().ok());
+    let us = rustix::process::pidfd_open(
+        rustix::process::getpid(),
+        rustix::process::PidfdFlags::empty(),
+    );
+    rustix::process::pidfd_getfd(
+        us.expect("we run"),
+        number.expect("a number"),
+        rustix::process::PidfdGetfdFlags::empty(),
+    )
+    .expect("it is ours")
+}
+
+/// CLI-2: a folder that is let go can be taken again at once, whatever is being started just then.
+#[test]
+fn a_child_that_is_being_started_does_not_keep_the_folder() {
+    let Place {
+        repositories,
+        folder,
+    } = Place::new();
+    let root = repositories.root().to_owned();
+    let child = as_a_child_has_it(&root.join(".grasp/format"));
+    drop(repositories);
+    Repositories::open(&root, GitConfig::default()).expect("it is free");
+    drop((child, folder));
+}

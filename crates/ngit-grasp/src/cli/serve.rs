@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use grasp_server::control::Socket;
 use grasp_server::pages::Links;
 use grasp_server::{OpenError, Server};
+use nostr::key::PublicKey;
 use rustix::process::{self, Resource};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -20,6 +22,10 @@ use crate::{compose, git_version};
 
 /// Where settings are read from besides flags and environment.
 const DOTENV: &str = ".env";
+
+/// How often data is tried that another process holds: five seconds in all.
+const IN_USE_ATTEMPTS: u32 = 51;
+const IN_USE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Everything that settings are read from.
 pub(super) fn sources(flags: BTreeMap<String, String>) -> Sources {
@@ -63,7 +69,7 @@ pub(crate) fn serve(flags: BTreeMap<String, String>) -> Result<(), Failure> {
     runtime.block_on(async {
         let mut stop = Stop::listen()?;
         let folders = compose::Folders::of(&config).context("cannot prepare the data folders")?;
-        let server = Server::open(compose::settings(&config, &folders, owner)).map_err(opening)?;
+        let server = open(&config, &folders, owner).await.map_err(opening)?;
         let server = match monitoring_address(&config) {
             Some(own) => server.monitored_on(listen_for_monitoring(own).await?),
             None => server,
@@ -91,6 +97,28 @@ pub(crate) fn serve(flags: BTreeMap<String, String>) -> Result<(), Failure> {
         drop(folders);
         Ok(())
     })
+}
+
+/// Opens the data. A former server that was just ended may hold it a moment longer: a child that it was
+/// starting has its locks open too.
+async fn open(
+    config: &Config,
+    folders: &compose::Folders,
+    owner: PublicKey,
+) -> Result<Server, OpenError> {
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        match Server::open(compose::settings(config, folders, owner)) {
+            Err(error) if error.is_in_use() && attempts < IN_USE_ATTEMPTS => {
+                if attempts == 1 {
+                    tracing::warn!(%error, "waiting some seconds for it");
+                }
+                tokio::time::sleep(IN_USE_PAUSE).await;
+            }
+            result => return result,
+        }
+    }
 }
 
 pub(super) fn start_logging(config: &Config) {

@@ -124,3 +124,22 @@ async fn a_running_push_is_finished_before_the_stop() {
     server.start_again().await;
     assert_eq!(alice.remote_refs().await["refs/heads/main"], tip);
 }
+
+/// CLI-2: whoever is about to let go of the data is waited for.
+#[tokio::test]
+async fn a_start_waits_for_what_still_holds_the_data() {
+    let mut server = Server::spawn().await;
+    server.kill9().await;
+    let lock =
+        std::fs::File::open(server.relay_dir().join("ngit-grasp/lock")).expect("it is there");
+    lock.lock().expect("the server is gone");
+    let log = server.dir().join("server.log");
+    let let_go = async {
+        grasp_testkit::eventually("it waits", async || {
+            std::fs::read_to_string(&log).is_ok_and(|said| said.contains("waiting some seconds"))
+        })
+        .await;
+        drop(lock);
+    };
+    tokio::join!(server.start_again(), let_go);
+}

@@ -77,12 +77,11 @@ fn require_data(folders: &Folders) -> Result<(), Failure> {
 /// Somebody holds the lock and does not answer: a server that is just starting or stopping, or one whose socket
 /// could not be made.
 fn in_use_or(error: OpenError) -> Failure {
-    match error {
-        OpenError::Store(grasp_store::OpenError::Locked { .. })
-        | OpenError::Git(grasp_git::OpenError::InUse { .. }) => Failure::try_again(
+    if error.is_in_use() {
+        return Failure::try_again(
             anyhow::Error::new(error)
                 .context("the data is in use by a server that does not answer on control.sock"),
-        ),
-        other => opening(other),
+        );
     }
+    opening(error)
 }
