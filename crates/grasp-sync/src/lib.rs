@@ -1,12 +1,16 @@
 //! Following other servers: whatever a repository's other relays hold, this server soon holds too.
 //!
-//! [`engine`] decides what to ask of which relay, and when. It opens no socket and reads no clock: what
-//! happened comes in, what to do goes out, and a driver does it. [`outbound`] says whom we may dial; [`relay_url`] is how
-//! relays are named.
-//! *Invariant:* nothing here performs IO, reads a clock or draws randomness of its own.
+//! [`engine`] decides what to ask of which relay, and when; [`outbound`] says whom we may dial; [`relay_url`] is how relays
+//! are named. These open no socket and read no clock. [`driver`] does what the engine wants: it goes to relays
+//! through [`dial`] and talks with them through [`client`], and what it learns goes to the [`home`].
+//! *Invariant:* all that decides is pure; what acts decides nothing.
 
 #![forbid(unsafe_code)]
 
+pub mod client;
+pub mod dial;
+pub mod driver;
 pub mod engine;
+pub mod home;
 pub mod outbound;
 pub mod relay_url;

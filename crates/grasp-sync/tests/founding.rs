@@ -12,7 +12,15 @@ fn defines(source: &str, name: &str) -> bool {
                 .unwrap_or(rest);
             rest.trim_start()
         });
-        let keywords = ["const fn ", "fn ", "struct ", "enum ", "const ", "type "];
+        let keywords = [
+            "const fn ",
+            "async fn ",
+            "fn ",
+            "struct ",
+            "enum ",
+            "const ",
+            "type ",
+        ];
         let keyword = keywords
             .into_iter()
             .find_map(|keyword| line.strip_prefix(keyword));

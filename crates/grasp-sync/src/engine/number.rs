@@ -69,6 +69,13 @@ counters! {
     BatchId;
 }
 
+impl SubscriptionId {
+    /// The one whose number this is, as a peer repeats it. It need not be one that we gave.
+    pub(crate) const fn of(number: u64) -> Self {
+        Self(number)
+    }
+}
+
 /// Names and what is known about them, found by name or by number. A number is given again after its name went.
 #[derive(Debug)]
 pub(super) struct Register<K, N, V> {
