@@ -190,3 +190,6 @@ fn without_repeats(batch: Batch) -> Batch {
     }
     once
 }
+
+#[cfg(test)]
+mod tests;
