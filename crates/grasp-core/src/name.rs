@@ -121,12 +121,8 @@ pub fn npub(key: &PublicKey) -> String {
 
 /// Reads a canonical npub; hex, `nprofile` and other spellings are none (NAME-1).
 pub fn parse_npub(text: &str) -> Option<PublicKey> {
-    if !text.starts_with("npub1") || text.len() != 63 {
-        return None;
-    }
-    PublicKey::from_bech32(text)
-        .ok()
-        .filter(|key| npub(key) == text)
+    let key = PublicKey::from_bech32(text).ok()?;
+    (npub(&key) == text).then_some(key)
 }
 
 /// An announced repository: its owner and its identifier. The *scope* of protocol.md.

@@ -104,19 +104,17 @@ pub fn applied(view: &RepoView, batch: &Batch, _cx: Circumstances<'_>) -> RepoVi
 /// Settles in place, and thins out what was replaced.
 pub(crate) fn promote(view: &mut RepoView, facts: &ObjectFacts, cx: Circumstances<'_>) {
     let mut groups = Groups::of(view, cx.policy);
-    // Each round moves something forward in its life, and no life runs backwards here.
+    // Each round moves an announcement forward in its life, and no life runs backwards here.
     loop {
-        let states = states::serve(view, &groups, facts, cx);
+        states::serve(view, &groups, facts, cx);
         let released = announcements::release(view, &groups, facts, cx);
         let discovered = announcements::discover(view, &groups, cx);
-        let proposals = proposals::serve(view, &groups, facts, cx);
-        if !(states || released || discovered || proposals) {
+        if !(released || discovered) {
             break;
         }
-        if released || discovered {
-            groups.resolve(view, cx.policy);
-        }
+        groups.resolve(view, cx.policy);
     }
+    proposals::serve(view, &groups, facts, cx);
     announcements::begin_phase_two(view, &groups, cx);
     edit::forget_old_versions(view);
 }

@@ -17,20 +17,18 @@ pub(super) fn serve(
     groups: &Groups,
     facts: &ObjectFacts,
     cx: Circumstances<'_>,
-) -> bool {
+) {
     let alive: Vec<EventId> = view
         .proposals
         .values()
         .filter(|entry| super::counts(entry.stage))
         .map(|entry| entry.event)
         .collect();
-    let mut changed = false;
     for event in alive {
         if let Some(entry) = view.proposals.get(&event).cloned() {
-            changed |= serve_one(view, &entry, groups, facts, cx);
+            serve_one(view, &entry, groups, facts, cx);
         }
     }
-    changed
 }
 
 fn serve_one(
@@ -39,7 +37,7 @@ fn serve_one(
     groups: &Groups,
     facts: &ObjectFacts,
     cx: Circumstances<'_>,
-) -> bool {
+) {
     let pending = entry.stage != Stage::Served;
     let holders: Vec<&RepoAddress> = match &entry.commit {
         Some(commit) if pending => facts.holders(commit).collect(),
@@ -47,7 +45,7 @@ fn serve_one(
     };
     let uploads = take_uploads(view, entry);
     if uploads.is_empty() && holders.is_empty() {
-        return false;
+        return; // Most proposals, most of the time: nothing to work out.
     }
     let reach = Reach::of(entry, view, groups, cx);
     let uploaded: Vec<RepoAddress> = uploads
@@ -71,7 +69,6 @@ fn serve_one(
         stored.stage = Stage::Served;
         stored.deadline = stored.expiration;
     }
-    ready || !uploaded.is_empty()
 }
 
 /// Where the commit of a proposal may lie, and where its ref will be.

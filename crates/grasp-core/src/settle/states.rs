@@ -3,6 +3,7 @@
 use nostr::key::PublicKey;
 
 use super::Groups;
+use crate::event::Version;
 use crate::lifecycle::Stage;
 use crate::policy::Circumstances;
 use crate::state::StateEvent;
@@ -14,31 +15,28 @@ pub(super) fn serve(
     groups: &Groups,
     facts: &ObjectFacts,
     cx: Circumstances<'_>,
-) -> bool {
+) {
     let mut states = std::mem::take(&mut view.states);
-    let mut changed = false;
     for (author, versions) in &mut states {
         let authorising: Vec<PublicKey> = groups.authorising(author).copied().collect();
         let complete = |state: &StateEvent| groups.is_complete(view, state, &authorising, facts);
-        changed |= serve_newest(versions, complete);
-        changed |= clear_older(versions, complete, cx);
+        serve_newest(versions, complete);
+        clear_older(versions, complete, cx);
     }
     states.retain(|_, versions| !versions.is_empty());
     view.states = states;
-    changed
 }
 
-fn serve_newest(
-    versions: &mut [Entry<StateEvent>],
-    complete: impl Fn(&StateEvent) -> bool,
-) -> bool {
-    let served = newest(versions, |entry| entry.stage == Stage::Served);
+fn serve_newest(versions: &mut [Entry<StateEvent>], complete: impl Fn(&StateEvent) -> bool) {
+    let served = newest_served(versions);
     let ready = versions
         .iter_mut()
         .filter(|entry| entry.is_pending() && Some(entry.version()) > served)
         .filter(|entry| complete(&entry.item))
         .max_by_key(|entry| entry.version());
-    ready.map(Entry::serve).is_some()
+    if let Some(ready) = ready {
+        ready.serve();
+    }
 }
 
 /// AFTER-4: what loses to the author's own served state is rollback material if it is complete, and
@@ -47,30 +45,21 @@ fn clear_older(
     versions: &mut Vec<Entry<StateEvent>>,
     complete: impl Fn(&StateEvent) -> bool,
     cx: Circumstances<'_>,
-) -> bool {
-    let Some(served) = newest(versions, |entry| entry.stage == Stage::Served) else {
-        return false;
+) {
+    let Some(served) = newest_served(versions) else {
+        return;
     };
-    let mut changed = false;
     versions.retain_mut(|entry| {
         if entry.version() >= served || matches!(entry.stage, Stage::Superseded | Stage::Held) {
             return true;
         }
-        changed = true;
         let keep = entry.stage == Stage::Served || complete(&entry.item);
         entry.supersede(cx);
         keep
     });
-    changed
 }
 
-fn newest(
-    versions: &[Entry<StateEvent>],
-    choose: impl Fn(&Entry<StateEvent>) -> bool,
-) -> Option<crate::event::Version> {
-    versions
-        .iter()
-        .filter(|entry| choose(entry))
-        .map(Entry::version)
-        .max()
+fn newest_served(versions: &[Entry<StateEvent>]) -> Option<Version> {
+    let served = versions.iter().filter(|entry| entry.stage == Stage::Served);
+    served.map(Entry::version).max()
 }
