@@ -304,6 +304,46 @@ fn a_prs_push_places_its_proposal_and_mirrors_it() {
     }
 }
 
+/// REF-6: once, and in rooms of submitters only.
+#[test]
+fn a_proposal_has_its_place_once_and_in_prs_alone() {
+    let request = proposal(key(9), 5, &hex(1), &[key(1)]);
+    let commands = [set(request.ref_name().as_str(), 1)];
+    let served = project().proposed(&request, Served);
+    let places = |repo, view: &ViewBuilder| {
+        let attempt = Attempt {
+            repo,
+            ..Attempt::new(view, &[], &commands)
+        };
+        let (batch, _) = attempt.commit().expect("its commit");
+        let place = |change: &&Change| matches!(change, Change::Place { .. });
+        batch.iter().filter(place).count()
+    };
+    assert_eq!(places(prs_repo(key(9)), &served), 1);
+    assert_eq!(places(repo(key(1)), &served), 0);
+    let again = served.placed(request.id(), prs_repo(key(9)));
+    assert_eq!(places(prs_repo(key(9)), &again), 0);
+}
+
+/// §16, PUSH-13: the smaller bound is that of uploads alone.
+#[test]
+fn a_pack_for_more_than_uploads_has_no_bound_of_uploads() {
+    let id = EventId::from_byte_array([0xaa; 32]);
+    let upload = set(RefName::proposal(&id).as_str(), 1);
+    let view = project().stated(state(key(1), 10, &[(MAIN, &hex(2))]), Waiting);
+    let commits = |commands: &[Command], pack_bytes| {
+        let attempt = Attempt {
+            pack_bytes,
+            ..Attempt::new(&view, &[], commands)
+        };
+        attempt.commit().is_ok()
+    };
+    let most = policy().uploads.bytes;
+    let alone = [upload.clone()];
+    assert!(commits(&alone, most) && !commits(&alone, most + 1));
+    assert!(commits(&[upload, set(MAIN, 2)], most + 1));
+}
+
 /// PUR-3
 #[test]
 fn the_announcement_of_an_authorised_push_waits_on() {

@@ -223,6 +223,33 @@ fn an_old_state_is_no_licence_to_roll_back() {
     }
 }
 
+/// PUSH-14: only whoever pushed all that an older state says, and that, is told to fetch.
+#[test]
+fn a_push_that_equals_no_losing_state_is_told_what_differs() {
+    let winner = state(key(2), 20, &[(MAIN, &hex(2))]);
+    let told = |old: &[(&str, &str)], current: &[(&str, u8)], commands: &[Command]| {
+        let view = project()
+            .stated(winner.clone(), Served)
+            .stated(state(key(1), 10, old), Waiting);
+        let plan = push(&view, current, commands);
+        assert!(!plan.accepts_any());
+        match plan.obstacle.as_deref() {
+            Some(Obstacle::Losing { .. }) => true,
+            Some(Obstacle::NoneNewer { authorized: 1, .. }) => false,
+            other => panic!("{other:?}"),
+        }
+    };
+    let (one, two) = (hex(1), hex(2));
+    let (here, back) = ([(MAIN, 2)], [set(MAIN, 1)]);
+    assert!(told(&[(MAIN, &one)], &here, &back));
+    assert!(!told(&[(MAIN, &one), (V1, &one)], &here, &back), "not all");
+    let hollow = [(MAIN, one.as_str()), (V1, "abc123")];
+    assert!(!told(&hollow, &here, &back), "nothing can complete it");
+    let more = [set(MAIN, 1), set(V1, 7)];
+    assert!(!told(&[(MAIN, &one)], &here, &more), "more than it says");
+    assert!(!told(&[(MAIN, &two)], &here, &back), "it says otherwise");
+}
+
 /// KIND-5, PUSH-9
 #[test]
 fn in_the_second_of_the_winner_the_lower_id_decides() {
@@ -315,6 +342,89 @@ fn a_mismatch_names_the_ref_and_both_objects() {
         said_now.contains("none newer than the served one"),
         "{said_now}"
     );
+}
+
+/// PUSH-10: and not the refs that are as they should be.
+#[test]
+fn a_mismatch_names_what_differs_and_nothing_else() {
+    let declared = [(MAIN, hex(1)), (V1, hex(2)), ("refs/heads/dev", hex(3))];
+    let declared = declared.each_ref().map(|(name, oid)| (*name, oid.as_str()));
+    let signed = state(key(1), 10, &declared);
+    let view = project().stated(signed.clone(), Waiting);
+    let plan = push(&view, &[(MAIN, 1), ("refs/heads/old", 5)], &[set(V1, 9)]);
+    let expected = Mismatch {
+        state: signed.id(),
+        differences: vec![
+            Difference::Missing(refname("refs/heads/dev")),
+            Difference::Other {
+                name: refname(V1),
+                pushed: oid(9),
+                declared: oid(2),
+            },
+            Difference::Undeclared(refname("refs/heads/old")),
+        ],
+        more: 0,
+        completing: vec![
+            (refname("refs/heads/dev"), oid(3)),
+            (refname(V1), oid(2)),
+            (refname("refs/heads/old"), Oid::ZERO),
+        ],
+    };
+    let Some(Obstacle::NoneMatches { newest, .. }) = plan.obstacle.as_deref() else {
+        panic!("{:?}", plan.obstacle)
+    };
+    assert_eq!(*newest, expected);
+}
+
+/// PUSH-5, PUSH-10: a name is repeated up to a bound.
+#[test]
+fn a_name_that_is_none_is_cut_and_made_plain() {
+    let said_of = |name: &str| {
+        let commands = [set(name, 1)];
+        refusal(&push(&project(), &[], &commands), &commands).summary
+    };
+    let (short, long) = ("x".repeat(120), "x".repeat(121));
+    assert!(said_of(&short).starts_with(&format!("{short}: ")));
+    assert!(said_of(&long).starts_with(&format!("{short}…: ")));
+    assert!(said_of("a\u{1b}[2Jb").starts_with("a?[2Jb: "));
+}
+
+/// PUSH-3, §16: what a plan says of its pack.
+#[test]
+fn a_plan_tells_what_its_pack_is_for() {
+    let plan = |verdicts: &[Verdict]| PushPlan {
+        verdicts: verdicts.to_vec(),
+        ..PushPlan::default()
+    };
+    let id = EventId::from_byte_array([7; 32]);
+    let branch = Verdict::Accept {
+        installs: Some(oid(1)),
+        upload: None,
+    };
+    let upload = Verdict::Accept {
+        installs: Some(oid(2)),
+        upload: Some(id),
+    };
+    let (nothing, refused) = (Verdict::NOTHING_TO_DO, Verdict::Refuse(String::new()));
+    for (verdicts, accepts, only_uploads, tips) in [
+        (vec![], false, false, vec![]),
+        (vec![refused.clone()], false, false, vec![]),
+        (vec![nothing.clone()], true, false, vec![]),
+        (vec![upload.clone()], true, true, vec![oid(2)]),
+        (
+            vec![nothing, refused, upload.clone()],
+            true,
+            true,
+            vec![oid(2)],
+        ),
+        (vec![branch.clone()], true, false, vec![oid(1)]),
+        (vec![upload, branch], true, false, vec![oid(2), oid(1)]),
+    ] {
+        let plan = plan(&verdicts);
+        assert_eq!(plan.accepts_any(), accepts, "{verdicts:?}");
+        assert_eq!(plan.brings_only_uploads(), only_uploads, "{verdicts:?}");
+        assert_eq!(plan.tips(), tips, "{verdicts:?}");
+    }
 }
 
 /// PUSH-10: long lists stay short.
