@@ -134,3 +134,55 @@ impl Lost {
         self.mentioned.extend(other.mentioned);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nostr::event::EventId;
+
+    use super::*;
+    use crate::testing::{draft, key};
+
+    /// DEL-4: a plan is one row, however many states a scope had.
+    #[test]
+    fn what_was_lost_is_noted_up_to_a_bound() {
+        let events = (0..LOST_MAX + 10).map(|n| {
+            let n = u64::try_from(n).expect("small");
+            let mut id = [0; 32];
+            id[..8].copy_from_slice(&n.to_be_bytes());
+            let id = EventId::from_byte_array(id).to_hex();
+            draft(1, key(1)).at(n).tag(["e".to_owned(), id]).event()
+        });
+        let mut lost = Lost::default();
+        for (n, event) in events.enumerate() {
+            lost.note(&event);
+            let noted = LOST_MAX.min(n + 1);
+            assert_eq!((lost.names.len(), lost.mentioned.len()), (noted, noted));
+        }
+    }
+
+    /// DEL-4
+    #[test]
+    fn two_plans_of_one_work_are_one() {
+        let (one, two) = (draft(1, key(1)), draft(1, key(2)));
+        let mut both = Lost::default();
+        both.note(&one.clone().tag(["q".to_owned(), "1".repeat(64)]).event());
+        let mut other = Lost::default();
+        other.note(&two.tag(["q".to_owned(), "2".repeat(64)]).event());
+        both.merge(other.clone());
+        assert!(both.names.is_superset(&other.names) && both.names.len() == 2);
+        assert!(both.mentioned.is_superset(&other.mentioned));
+        assert_eq!(both.mentioned.len(), 2);
+    }
+
+    /// DEL-5, DEL-8, DEL-11
+    #[test]
+    fn only_vanished_authors_and_tests_leave_nothing_behind() {
+        let gone = |own: bool| {
+            let causes = Cause::ALL.into_iter();
+            let gone = causes.filter(|cause| cause.fate(own) == Fate::Gone);
+            gone.collect::<Vec<_>>()
+        };
+        assert_eq!(gone(true), [Cause::Vanished, Cause::Audit]);
+        assert_eq!(gone(false), [Cause::Audit]);
+    }
+}

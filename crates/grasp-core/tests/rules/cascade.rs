@@ -361,6 +361,112 @@ fn newcomers_that_hang_on_members_follow_them() {
     assert_eq!((outcome.goes, outcome.follows), (vec![late], vec![later]));
 }
 
+/// DEL-4, REL-6: what came only because a member mentions it has nothing else either.
+#[test]
+fn what_only_a_member_mentions_follows_it_if_it_came_later() {
+    let note = draft(1, key(9)).event();
+    let mut events = Events::default();
+    let mentions = to(kind::ISSUE, 5, &[1]).tag(["q".to_owned(), note.id().to_hex()]);
+    let issue = events.anchor(mentions);
+    let (before, later) = (2, 1);
+    events.add(&note, Standing::Bare);
+    assert_eq!(take(&events, &[issue], later).follows, [note.id()]);
+    assert_eq!(
+        take(&events, &[issue], before).follows,
+        [],
+        "it was planned"
+    );
+    let other = events.anchor(to(kind::ISSUE, 5, &[2]));
+    assert_eq!(take(&events, &[issue], later).follows, [note.id()]);
+    events.anchor(announcement(key(2)));
+    events.reply(on(COMMENT, 6, &[other, note.id()]), other);
+    assert_eq!(take(&events, &[issue], 5).follows, []);
+}
+
+/// DEL-4, REL-4, REL-6: only what is served and may carry keeps a member here.
+#[test]
+fn what_carries_nothing_keeps_no_member_here() {
+    let stays = |make: &dyn Fn(&mut Events) -> EventId| {
+        let mut events = Events::default();
+        events.anchor(announcement(key(2)));
+        let target = make(&mut events);
+        let member = events.reply(on(COMMENT, 6, &[target]), target);
+        let horizon = events.nodes.len() as u64;
+        take(&events, &[member], horizon).goes.is_empty()
+    };
+    let issue = |events: &mut Events| events.anchor(to(kind::ISSUE, 5, &[2]));
+    let reply = |events: &mut Events| {
+        let root = events.anchor(to(kind::ISSUE, 5, &[2]));
+        events.reply(on(COMMENT, 5, &[root]), root)
+    };
+    assert!(stays(&issue) && stays(&reply));
+    assert!(!stays(&|events| events.bare(draft(1, key(5)))));
+    assert!(!stays(
+        &|events| events.anchor(draft(kind::GRASP_LIST, key(5)))
+    ));
+    assert!(!stays(&|events| {
+        let waits = events.anchor(pull_request(key(5), key(2), oid(1)));
+        events.waits(waits);
+        waits
+    }));
+}
+
+/// DEL-4: one that goes too, in this step or a later one, is no support.
+#[test]
+fn members_do_not_keep_each_other() {
+    let mut events = Events::default();
+    let issue = events.anchor(to(kind::ISSUE, 5, &[1]));
+    let comment = events.reply(on(COMMENT, 6, &[issue]), issue);
+    let remaining = BTreeSet::from([issue, comment]);
+    let one = Step {
+        members: &[comment],
+        remaining: &remaining,
+        horizon: 2,
+        backed: &BTreeSet::new(),
+    };
+    let Ok(outcome) = step(&one, &events, &policy());
+    assert_eq!((outcome.goes, outcome.follows), (vec![comment], vec![]));
+}
+
+/// DEL-4: whoever came meanwhile and mentions a member keeps it by what it hangs on itself.
+#[test]
+fn a_newcomer_keeps_a_member_if_something_that_stays_carries_it() {
+    let keeps = |make: &dyn Fn(&mut Events) -> EventId, before: bool| {
+        let mut events = Events::default();
+        events.anchor(announcement(key(2)));
+        let member = events.anchor(to(kind::ISSUE, 5, &[1]));
+        let horizon = 2 + u64::from(before);
+        let target = make(&mut events);
+        events.reply(on(COMMENT, 6, &[target, member]), target);
+        take(&events, &[member], horizon).goes.is_empty()
+    };
+    let issue = |events: &mut Events| events.anchor(to(kind::ISSUE, 5, &[2]));
+    assert!(keeps(&issue, true));
+    assert!(!keeps(&issue, false), "a newcomer itself");
+    let announced = |events: &mut Events| events.anchor(announcement(key(3)));
+    assert!(keeps(&announced, true) && keeps(&announced, false));
+    let note = |events: &mut Events| events.bare(draft(1, key(5)));
+    assert!(!keeps(&note, true) && !keeps(&note, false));
+}
+
+/// DEL-4, EV-2: who is here of their own right follows nobody.
+#[test]
+fn newcomers_of_their_own_right_stay() {
+    let mut events = Events::default();
+    let issue = events.anchor(to(kind::ISSUE, 5, &[1]));
+    let ours = draft(COMMENT, policy().relay_owner).tag(["e".to_owned(), issue.to_hex()]);
+    events.reply(ours, issue);
+    events.bare(on(kind::GRASP_LIST, 6, &[issue]));
+    assert_eq!(take(&events, &[issue], 1).follows, []);
+    let theirs = events.reply(on(COMMENT, 6, &[issue]), issue);
+    assert_eq!(take(&events, &[issue], 1).follows, [theirs]);
+    let planned = take(&events, &[issue, theirs], 1);
+    assert_eq!(
+        (planned.goes, planned.follows),
+        (vec![issue, theirs], vec![])
+    );
+}
+
 /// DEL-4
 #[test]
 fn a_proposal_stays_only_with_its_data() {
