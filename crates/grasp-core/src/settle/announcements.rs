@@ -111,3 +111,53 @@ fn park(view: &mut RepoView, owner: &PublicKey, cx: Circumstances<'_>) {
         .filter(served)
         .for_each(|entry| entry.park(Some(cx.policy.parked_retention), cx));
 }
+
+#[cfg(test)]
+mod tests {
+    use nostr::types::Timestamp;
+
+    use crate::lifecycle::Change;
+    use crate::lifecycle::Stage::{Parked, Served, Superseded};
+    use crate::settle::settle;
+    use crate::testing::project::{announcement, announcement_elsewhere, view};
+    use crate::testing::{NOW, at, cx, key, policy};
+    use crate::view::{ObjectFacts, RepoView};
+
+    fn parked_until(deadline: Option<Timestamp>, mut view: RepoView) -> RepoView {
+        let entries = view.announcements.values_mut().flatten();
+        for entry in entries.filter(|entry| entry.stage == Parked) {
+            entry.deadline = deadline;
+        }
+        view
+    }
+
+    /// ANN-3b, PUR-4: the day begins once, when nothing is served any more.
+    #[test]
+    fn what_waited_behind_a_served_version_ends_a_day_after_it() {
+        let parked = announcement(key(1), 20, vec![]);
+        let behind = |stage| {
+            view()
+                .announced(announcement(key(1), 10, vec![]), stage)
+                .announced(parked.clone(), Parked)
+                .build()
+        };
+        let settled = |view: &RepoView| settle(view, &ObjectFacts::none(), cx(&policy()));
+        let ends = Change::Extend {
+            event: parked.id(),
+            deadline: Some(at(NOW + 86_400)),
+        };
+        assert_eq!(settled(&behind(Served)), []);
+        assert_eq!(settled(&behind(Superseded)), [ends]);
+        let begun = parked_until(Some(at(NOW + 60)), behind(Superseded));
+        assert_eq!(settled(&begun), []);
+    }
+
+    /// ANN-6: of something that is not served at present nothing ends by this.
+    #[test]
+    fn who_asks_for_no_place_here_is_not_soft_expired() {
+        let elsewhere = announcement_elsewhere(key(1), 20, vec![]);
+        let view = view().announced(elsewhere, Parked).build();
+        let batch = settle(&view, &ObjectFacts::none(), cx(&policy()));
+        assert_eq!(batch, []);
+    }
+}

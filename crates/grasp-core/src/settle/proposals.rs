@@ -52,7 +52,6 @@ fn serve_one(
         .into_iter()
         .filter(|upload| Some(upload.commit) == entry.commit || Defect::UnboundUpload.is_on())
         .map(|upload| upload.repository)
-        .filter(|repo| reach.includes(repo))
         .collect();
     let in_prs = reach
         .prs
@@ -106,10 +105,6 @@ impl Reach {
             let mut targets = self.targets.iter();
             targets.any(|target| target == owner || groups.counts(target, owner))
         })
-    }
-
-    fn includes(&self, repo: &RepoAddress) -> bool {
-        self.is_target(repo) || self.prs.as_ref() == Some(repo)
     }
 
     fn owner<'r>(&self, repo: &'r RepoAddress) -> Option<&'r PublicKey> {

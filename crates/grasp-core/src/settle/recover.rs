@@ -140,6 +140,8 @@ mod tests {
             facts.add(repo(key(1)), oid(commit));
         }
         let batch = returned(&key(1), &view, &facts, cx(&policy));
+        let marked = batch.contains(&Change::Dirty(repo(key(1))));
+        assert_eq!(marked, !batch.is_empty(), "every one of them is shown");
         let moves = batch.into_iter().filter_map(|change| match change {
             Change::Move {
                 event,
