@@ -108,6 +108,8 @@ fn signed(secs: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::project::{repo, upload};
+    use crate::testing::{key, oid};
 
     const NOON: u64 = 1_700_000_000;
 
@@ -187,5 +189,22 @@ mod tests {
         let step = clock_step(tick(NOON, 0), tick(NOON + 3600, 0)).expect("a step");
         let entry = event(NOON + 1000, Some(NOON + 2000));
         assert_eq!(deadline_after(step, entry), Some(NOON + 2000));
+        let entry = event(NOON + 1000, Some(NOON + 9000));
+        assert_eq!(deadline_after(step, entry), Some(NOON + 4600));
+    }
+
+    /// PUR-16, PR-4: an upload moves like an event, and nothing else of it changes.
+    #[test]
+    fn an_upload_keeps_its_distance_from_now() {
+        let step = clock_step(tick(NOON, 0), tick(NOON + 3600, 0)).expect("a step");
+        let id = EventId::from_byte_array([1; 32]);
+        let record = |deadline: u64| UploadRecord {
+            deadline: Timestamp::from_secs(deadline),
+            ..upload(id, oid(1), repo(key(1)))
+        };
+        let shifted = step.shift([WaitingDeadline::Upload(record(NOON + 1000))]);
+        assert_eq!(shifted, [Change::Upload(record(NOON + 4600))]);
+        let given_after = record(NOON + 3600 + WAITING.as_secs());
+        assert_eq!(step.shift([WaitingDeadline::Upload(given_after)]), []);
     }
 }

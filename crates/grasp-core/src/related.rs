@@ -123,6 +123,10 @@ mod tests {
         EventId::from_byte_array([n; 32]).to_hex()
     }
 
+    fn own() -> String {
+        format!("30617:{}:x", key(1).to_hex())
+    }
+
     /// REL-1: only what is replaced by address has one, and only what has a `d` is named by it.
     #[test]
     fn addresses_are_of_kinds_that_have_them() {
@@ -191,6 +195,10 @@ mod tests {
             .tag(["e", &id(1)])
             .tag(["E", &id(1)])
             .event();
-        assert_eq!(References::of(&event).len(), 1);
+        let references = References::of(&event);
+        assert!(references.len() == 1 && !references.is_empty());
+        let of_address = References::of(&draft(1111, key(2)).tag(["a", &own()]).event());
+        assert!(of_address.len() == 1 && !of_address.is_empty());
+        assert!(References::of(&draft(1111, key(2)).event()).is_empty());
     }
 }

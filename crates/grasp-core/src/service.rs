@@ -227,6 +227,20 @@ mod tests {
         assert_eq!(service.base_path(), "/services/grasp");
     }
 
+    /// NAME-5: as it stands in a URL.
+    #[test]
+    fn the_authority_has_a_port_where_one_was_given() {
+        for domain in [
+            "grasp.example.com",
+            "127.0.0.1:7334",
+            "grasp.example.com:80",
+        ] {
+            let service = ServiceAddress::parse(domain, "/").expect("valid");
+            assert_eq!(service.authority(), domain);
+            assert_eq!(service.base_path(), "");
+        }
+    }
+
     #[test]
     fn malformed_names_are_refused() {
         for bad in [

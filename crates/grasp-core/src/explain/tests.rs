@@ -146,7 +146,7 @@ fn the_invited_are_told_what_they_lack() {
 #[test]
 fn who_has_no_say_any_more_is_named() {
     let ended = vec![role("M", key(1), &[]), role("m", key(2), &["1", "2"])];
-    let view = served(&[(1, ended), (2, lists(&[1])), (3, lists(&[1]))]);
+    let view = served(&[(1, ended), (2, lists(&[1])), (3, lists(&[1, 9]))]);
     let by = keys(&[1]);
     assert_eq!(view.membership(2), Membership::Ended { by });
     let lists = keys(&[1]);
@@ -181,6 +181,23 @@ fn without_a_root_the_reason_is_told() {
     let follows = served(&[(1, lead(2)), (2, lead(2))]);
     assert_eq!(follows.explained().root, Ok(key(2)));
     assert_eq!(follows.membership(1), Membership::OwnerWithoutSay);
+}
+
+/// §4: whoever is named has an announcement that says why.
+#[test]
+fn announcements_are_told_of_the_owner_all_and_of_others_the_newest() {
+    let [own, before] = [20, 10].map(|at| announcement(key(1), at, lists(&[2])));
+    let [theirs, replaced] = [20, 10].map(|at| announcement(key(2), at, lists(&[1])));
+    let stranger = announcement(key(3), 10, vec![]);
+    let view = view()
+        .announced(own.clone(), Served)
+        .announced(before.clone(), Superseded)
+        .announced(theirs.clone(), Served)
+        .announced(replaced, Superseded)
+        .announced(stranger, Served);
+    let told = Asked::of(view).explained().announcements;
+    let told: Vec<EventId> = told.iter().map(|it| it.event.event).collect();
+    assert_eq!(told, [own.id(), before.id(), theirs.id()]);
 }
 
 /// ANN-1, ANN-2, ANN-6, PUR-4, ANN-3b, DEL-5, DEL-12

@@ -445,3 +445,20 @@ fn a_whitelist_is_about_what_asks_for_a_place() {
     let elsewhere = announcement(bob()).without("clone").event();
     assert_eq!(world.submit(&elsewhere), Answer::Purgatory);
 }
+
+/// DEL-6, ANN-5: what left comes back by its owner, or by news of it, not by a server that has not heard.
+#[test]
+fn old_news_of_a_scope_that_left_is_nothing_new() {
+    let (mut world, announced, _) = served(|draft| draft);
+    let elsewhere = announcement(alice()).without("clone").at(NOW - 10).event();
+    assert_eq!(world.submit(&elsewhere), not_listed());
+    assert_eq!(world.stage(&announced.id()), Some(Stage::Held));
+    let at = |at| announcement(alice()).at(at).event();
+    for old in [announced, at(NOW - 60)] {
+        assert_eq!(world.clone().sync(&old), Answer::Superseded);
+        assert_eq!(world.clone().submit(&old), Answer::Purgatory);
+    }
+    assert_eq!(world.clone().sync(&at(NOW - 5)), Answer::Purgatory);
+    assert_eq!(world.submit(&at(NOW - 5)), Answer::Purgatory);
+    assert_eq!(world.sync(&at(NOW - 4)), Answer::Purgatory, "it is here");
+}

@@ -377,3 +377,22 @@ fn what_is_not_due_does_not_expire() {
     );
     assert_eq!(batch, Vec::<Change>::new());
 }
+
+/// EV-4, DEL-3: an announcement that ends by itself leaves its place to the one before it.
+#[test]
+fn an_announcement_that_expires_gives_its_place_back() {
+    let mut world = served();
+    let before = world.view.announcements[&alice()][0].item.id();
+    let short = announcement(alice())
+        .maintainers(&[bob()])
+        .tag(["expiration".to_owned(), (NOW + 100).to_string()])
+        .at(NOW)
+        .event();
+    assert_eq!(world.submit(&short), Answer::Stored);
+    assert_eq!(world.stage(&before), Some(Stage::Superseded));
+    world.wait(99);
+    assert_eq!(world.stage(&short.id()), Some(Stage::Served));
+    world.wait(1);
+    assert_eq!(world.stage(&short.id()), None);
+    assert_eq!(world.stage(&before), Some(Stage::Served));
+}
