@@ -88,7 +88,7 @@ impl Engine {
     }
 
     pub(super) fn dial_failed(&mut self, relay: RelayId, failure: DialFailure) {
-        self.dial_ended(relay);
+        self.dial_came_to_nothing(relay);
         if let Some(state) = self.relays.get_mut(relay) {
             state.connection_status = ConnectionStatus::Disconnected;
             state.is_ourselves |= failure == DialFailure::Ourselves;
@@ -101,6 +101,13 @@ impl Engine {
     fn dial_ended(&mut self, relay: RelayId) -> Option<ConnectionId> {
         self.timers.cancel(Timer::Dialling(relay));
         self.dials.remove(&relay)
+    }
+
+    /// No connection has this name any more.
+    fn dial_came_to_nothing(&mut self, relay: RelayId) -> Option<ConnectionId> {
+        let connection = self.dial_ended(relay)?;
+        self.connections.remove(&connection);
+        Some(connection)
     }
 
     /// A connection stands: decides what it begins with. The 15-minute rule is here.
@@ -211,8 +218,7 @@ impl Engine {
     }
 
     fn drop_relay(&mut self, relay: RelayId) {
-        if let Some(connection) = self.dial_ended(relay) {
-            self.connections.remove(&connection);
+        if let Some(connection) = self.dial_came_to_nothing(relay) {
             self.out.push(Output::Disconnect { connection });
             self.schedule_retry();
         }
@@ -222,6 +228,44 @@ impl Engine {
         self.health.forget(relay);
         if let Some((relay, _)) = self.relays.remove(relay) {
             self.out.push(Output::ForgetCursor { relay });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Input, Settings, Time};
+
+    /// Relays that are away for months must not fill the memory with the names of failed dials.
+    #[test]
+    fn nothing_is_remembered_of_a_dial_that_failed() {
+        let settings = Settings {
+            bootstrap: "wss://relay.example.com".parse().ok(),
+            ..Settings::default()
+        };
+        let mut engine = Engine::new(settings, 1);
+        let loaded = Input::Loaded {
+            notices: Vec::new(),
+            cursors: Vec::new(),
+        };
+        let mut outputs = engine.handle(loaded, Time::from_secs(1_000));
+        let mut dials = 0;
+        while dials < 20 {
+            let next = engine.next_deadline().expect("it is dialled again");
+            outputs.extend(engine.handle(Input::Wake, next));
+            for output in std::mem::take(&mut outputs) {
+                let Output::Connect { connection, .. } = output else {
+                    continue;
+                };
+                dials += 1;
+                let failed = Input::ConnectFailed {
+                    connection,
+                    failure: DialFailure::Unreachable,
+                };
+                outputs.extend(engine.handle(failed, next));
+                assert_eq!(engine.connections.len(), 0);
+            }
         }
     }
 }
