@@ -195,6 +195,25 @@ async fn git_data_that_others_named_is_archived() {
     assert_eq!(world.archived(&alice()).len(), 1);
 }
 
+/// DEL-8, DEL-2: another maintainer's repository that showed their state waits again, its git data is archived,
+/// and with a state of its own owner all of it is back.
+#[tokio::test]
+async fn git_data_of_another_maintainer_is_archived_whoever_named_it() {
+    let world = World::new();
+    let bob = Person::named("bob");
+    world.serving_together(&alice(), &bob).await;
+    world.send(&vanish(&alice(), HERE).sign()).await.is_stored();
+    assert!(world.refs(&bob).expect("it waits").is_empty());
+    assert_eq!(world.archived(&bob).len(), 1);
+    assert!(world.archived(&alice()).is_empty());
+    let state = main_at(&bob, commit(0).await);
+    world.send(&state).await.waits();
+    let refs = [("refs/heads/main", commit(0).await)];
+    world.push(&bob, &refs).await.accepted();
+    assert!(world.serves(&state));
+    assert!(world.archived(&bob).is_empty());
+}
+
 /// EV-1, DEL-8: of the relay owner too.
 #[tokio::test]
 async fn the_relay_owner_can_vanish() {

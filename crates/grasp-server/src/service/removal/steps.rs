@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use grasp_core::EventId;
 use grasp_core::deletion::{self, Cascade, Limits, STEP_MAX, Step, Work};
 use grasp_core::failpoint;
 use grasp_core::lifecycle::{Batch, Change, Stage};
 use grasp_core::name::Coordinate;
+use grasp_core::{EventId, PublicKey};
 use grasp_store::{CommitError, StoreError, View};
 use tracing::{debug, info, warn};
 
@@ -169,9 +169,9 @@ impl Service {
                 batch.extend(further_step(work, horizon, outcome.follows));
                 batch
             }
-            Work::Vanish { .. } => {
+            Work::Vanish { author, .. } => {
                 let batch = deletion::remove_author_step(&view.removal_facts(&members)?, cx);
-                kept_for_others(batch, view)?
+                kept_for_others(batch, author, view)?
             }
         };
         let work = work.clone();
@@ -187,11 +187,17 @@ struct Found {
     unburdened: Vec<EventId>,
 }
 
-/// DEL-8: git data of one who vanished is kept for a while if somebody else may miss it.
-fn kept_for_others(mut batch: Batch, view: &View<'_>) -> Result<Batch, StoreError> {
+/// DEL-8: git data of one who vanished is kept for a while if somebody else may miss it. That of another
+/// maintainer, who loses the last state by it, is kept in any case (DEL-2).
+fn kept_for_others(
+    mut batch: Batch,
+    author: &PublicKey,
+    view: &View<'_>,
+) -> Result<Batch, StoreError> {
     let mut unwanted = BTreeSet::new();
     for change in &batch {
         if let Change::Archive { repository, .. } = change
+            && repository.coordinate().owner == *author
             && !view.is_named_by_others(&repository.coordinate().address())?
         {
             unwanted.insert(repository.clone());
