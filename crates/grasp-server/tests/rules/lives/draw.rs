@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::episodes::episode;
 use super::step::{Declared, Form, PEOPLE, PRS, Step};
 use crate::history::COMMITS_MAX;
 
@@ -16,6 +17,7 @@ struct Theme {
     conversation: u32,
     deletions: u32,
     repeats: u32,
+    leaving: u32,
     time: u32,
 }
 
@@ -28,6 +30,7 @@ const THEMES: [Theme; 5] = [
         conversation: 3,
         deletions: 5,
         repeats: 2,
+        leaving: 1,
         time: 4,
     },
     // Who may move refs, and who no more.
@@ -39,6 +42,7 @@ const THEMES: [Theme; 5] = [
         conversation: 0,
         deletions: 3,
         repeats: 1,
+        leaving: 1,
         time: 3,
     },
     // What they say.
@@ -50,6 +54,7 @@ const THEMES: [Theme; 5] = [
         conversation: 0,
         deletions: 0,
         repeats: 1,
+        leaving: 0,
         time: 2,
     },
     // What others ask for.
@@ -61,6 +66,7 @@ const THEMES: [Theme; 5] = [
         conversation: 3,
         deletions: 2,
         repeats: 1,
+        leaving: 1,
         time: 2,
     },
     // What goes and comes back.
@@ -72,6 +78,7 @@ const THEMES: [Theme; 5] = [
         conversation: 2,
         deletions: 8,
         repeats: 5,
+        leaving: 4,
         time: 3,
     },
 ];
@@ -114,6 +121,7 @@ fn step(theme: &Theme) -> impl Strategy<Value = Step> + use<> {
         (theme.conversation, conversation().boxed()),
         (theme.deletions, deletion().boxed()),
         (theme.repeats, again().boxed()),
+        (theme.leaving, leaving().boxed()),
         (theme.time, time().boxed()),
     ];
     prop::strategy::Union::new_weighted(
@@ -124,115 +132,11 @@ fn step(theme: &Theme) -> impl Strategy<Value = Step> + use<> {
     )
 }
 
-/// Several steps that chance seldom brings together, about what has to be right in just that order.
-fn episode() -> impl Strategy<Value = Vec<Step>> {
-    let announce = |who, lists, lead| Step::Announce {
-        who,
-        lists,
-        lead,
-        here: true,
-        lasts: None,
-    };
-    let advance = |who, to, declared| Step::Advance {
-        who,
-        to,
-        declared,
-        age: 0,
-    };
-    let both = |head| Declared {
-        main: Some(1),
-        dev: Some(2),
-        tag: None,
-        head,
-    };
-    // PUSH-9: a state is overtaken before its push comes.
-    let overtaken =
-        (who(), declared(), who(), at(), who()).prop_map(move |(who, declared, by, at, to)| {
-            let signed = Step::State {
-                who,
-                declared,
-                age: 0,
-                lasts: None,
-            };
-            let pushed = Step::PushState {
-                to,
-                of: who,
-                form: Form::Exact,
-            };
-            vec![signed, advance(by, to, Declared::main(at)), pushed]
-        });
-    // ANN-3b: the lead moves to somebody who never answers.
-    let unanswered = (who(), who()).prop_map(move |(who, lead)| {
-        let moved = announce(who, 1 << who, Some(lead));
-        vec![moved, Step::Pass { secs: 1800 }]
-    });
-    // DEL-3: whom a deleted announcement left out stays out.
-    let left_out = (who(), who(), at()).prop_map(move |(who, other, at)| {
-        let retracted = Step::DeleteNewest { who, state: false };
-        let alone = announce(who, 1 << who, None);
-        vec![alone, retracted, advance(other, who, Declared::main(at))]
-    });
-    // PR-4: the commit, then what it is for.
-    let upload = (who(), 0..=PRS, at(), any::<bool>()).prop_map(|(to, place, at, right)| {
-        let upload = Step::UploadFirst {
-            to,
-            place,
-            at,
-            right,
-        };
-        vec![upload, Step::SendDraft]
-    });
-    // PUR-8: another server still has what expired here.
-    let expired = (who(), declared()).prop_map(|(who, declared)| {
-        let signed = Step::State {
-            who,
-            declared,
-            age: 0,
-            lasts: None,
-        };
-        let (back, synced) = (0, true);
-        vec![
-            signed,
-            Step::Pass { secs: 1800 },
-            Step::SendAgain { back, synced },
-        ]
-    });
-    // DEL-6: what was deleted by itself does not come back with its scope.
-    let twice_deleted = (who(), at()).prop_map(move |(who, at)| {
-        vec![
-            advance(who, who, Declared::main(at)),
-            Step::DeleteNewest { who, state: true },
-            Step::DeleteScope { who },
-            announce(who, 7, None),
-        ]
-    });
-    // DEL-4: what two repositories share outlives one of them.
-    let shared = (who(), who(), any::<bool>()).prop_map(|(to, also, patch)| {
-        let issue = Step::Issue { to, also, patch };
-        vec![issue, Step::DeleteScope { who: to }]
-    });
-    // REF-4: HEAD moves between two branches that stay.
-    let turned = (who(), who()).prop_map(move |(who, to)| {
-        let turn = |head| advance(who, to, both(head));
-        vec![turn("refs/heads/dev"), turn("refs/heads/main")]
-    });
-    prop_oneof![
-        overtaken,
-        unanswered,
-        left_out,
-        upload,
-        expired,
-        twice_deleted,
-        shared,
-        turned,
-    ]
-}
-
-fn who() -> impl Strategy<Value = usize> {
+pub(super) fn who() -> impl Strategy<Value = usize> {
     0..PEOPLE.len()
 }
 
-fn at() -> impl Strategy<Value = usize> {
+pub(super) fn at() -> impl Strategy<Value = usize> {
     0..COMMITS_MAX
 }
 
@@ -268,7 +172,7 @@ fn state() -> impl Strategy<Value = Step> {
     })
 }
 
-fn declared() -> impl Strategy<Value = Declared> {
+pub(super) fn declared() -> impl Strategy<Value = Declared> {
     let heads = [
         "refs/heads/main",
         "refs/heads/main",
@@ -345,6 +249,22 @@ fn again() -> impl Strategy<Value = Step> {
         3 => (0..12_usize, any::<bool>())
             .prop_map(|(back, synced)| Step::SendAgain { back, synced }),
         1 => who().prop_map(|to| Step::Forge { to }),
+    ]
+}
+
+/// Who goes altogether, and what the operator takes away and brings back.
+fn leaving() -> impl Strategy<Value = Step> {
+    let black = prop::sample::select(vec![0_u8, 0, 1, 2, 4, 6]);
+    let white = prop::sample::select(vec![None, None, None, Some(1_u8), Some(3), Some(5)]);
+    let restores = prop::bool::weighted(0.7);
+    let tests = prop_oneof![announcement(), state(), proposal(), conversation()];
+    prop_oneof![
+        3 => (0..=PRS, prop::bool::weighted(0.9)).prop_map(|(who, here)| Step::Vanish { who, here }),
+        2 => (black, white, restores)
+            .prop_map(|(black, white, restores)| Step::Relist { black, white, restores }),
+        2 => who().prop_map(|who| Step::Restore { who }),
+        1 => tests.prop_map(|step| Step::Test(Box::new(step))),
+        1 => Just(Step::CleanUp),
     ]
 }
 

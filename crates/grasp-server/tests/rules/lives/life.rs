@@ -1,19 +1,17 @@
 //! A life: the server, the naive model beside it, and whoever acts on both.
 
-use std::collections::BTreeMap;
-
 use grasp_core::Timestamp;
 use grasp_core::name::{Coordinate, RepoAddress};
 use grasp_core::oid::Oid;
 use grasp_core::policy::Origin;
-use grasp_testkit::{Draft, Event, Person};
+use grasp_testkit::{Event, Person};
 
-use super::step::{Declared, Form, PEOPLE, PRS, Step};
+use super::step::{Form, PEOPLE, PRS, Step};
+pub(super) use super::write::contributor;
+use super::write::declaring;
 use crate::history::{self, COMMITS_MAX, commit};
 use crate::naive::{Command, Naive, Said};
-use crate::world::{
-    Answer, HOST, PURGATORY, REPO, World, ZERO, address, announcing, maintained, prs_url,
-};
+use crate::world::{Answer, HOST, PURGATORY, REPO, World, ZERO, address};
 
 /// When lives begin: the same events in every run of a seed.
 const BIRTH: u64 = 1_800_000_000;
@@ -26,10 +24,12 @@ pub(super) struct Life {
     /// The last one last.
     pub(super) sent: Vec<Event>,
     /// Pull requests whose commit came before them.
-    drafts: Vec<Event>,
+    pub(super) drafts: Vec<Event>,
     uploads: u64,
     /// Dates of events: each step is a second later.
-    seconds: u64,
+    pub(super) seconds: u64,
+    /// What is signed now is signed by a test of the service.
+    pub(super) tests: bool,
 }
 
 impl Life {
@@ -49,6 +49,7 @@ impl Life {
             drafts: Vec::new(),
             uploads: 0,
             seconds: BIRTH - 5000,
+            tests: false,
         }
     }
 
@@ -59,10 +60,19 @@ impl Life {
             | Step::State { .. }
             | Step::Issue { .. }
             | Step::Comment { .. }
+            | Step::Vanish { .. }
             | Step::SendDraft
             | Step::Update { .. }
             | Step::Propose { .. } => {
                 if let Some(event) = self.written(step).await {
+                    self.send(event).await;
+                }
+            }
+            Step::Test(step) => {
+                self.tests = true;
+                let event = self.written(step).await;
+                self.tests = false;
+                if let Some(event) = event {
                     self.send(event).await;
                 }
             }
@@ -118,118 +128,11 @@ impl Life {
                 }
             }
             Step::Forge { to } => self.forge(*to).await,
-            Step::Pass { secs } => {
-                self.world.pass(*secs).await;
-                self.naive.sweep(self.world.now().as_secs());
-            }
-            Step::Restart => {
-                self.world.restart_after(10).await;
-                self.naive.sweep(self.world.now().as_secs());
-            }
-            Step::Kill => {
-                self.world.kill_and_start_after(10).await;
-                self.naive.sweep(self.world.now().as_secs());
-            }
+            _ => self.operate(step).await,
         }
     }
 
-    /// The event that a step is about.
-    async fn written(&mut self, step: &Step) -> Option<Event> {
-        Some(match step {
-            Step::Announce {
-                who,
-                lists,
-                lead,
-                here,
-                lasts,
-            } => {
-                let draft = self.announcement(*who, *lists, *lead, *here);
-                self.lasting(draft, *lasts).at(self.seconds).sign()
-            }
-            Step::State {
-                who,
-                declared,
-                age,
-                lasts,
-            } => {
-                let draft = declaring(&self.people[*who], declared).await;
-                self.lasting(draft, *lasts).at(self.seconds - age).sign()
-            }
-            Step::Propose { to, at, own } => self.proposal(*to, *at, *own).await,
-            Step::SendDraft => self.drafts.pop()?,
-            Step::Update { at } => {
-                let request = self.sent.iter().rfind(|it| it.kind.as_u16() == 1618)?;
-                let target = request.tags.iter().find(|tag| tag.as_slice()[0] == "a")?;
-                let target = target.as_slice()[1].clone();
-                contributor()
-                    .pull_request_update(&target, request, &commit(*at).await.oid)
-                    .at(self.seconds)
-                    .sign()
-            }
-            Step::Issue { to, also, patch } => {
-                let kind = if *patch { 1617 } else { 1621 };
-                let author = contributor();
-                let [to, also] = [to, also].map(|owner| self.people[*owner].coordinate(REPO));
-                let draft = author.draft(kind).tag(["a", &to]).tag(["a", &also]);
-                draft.at(self.seconds).sign()
-            }
-            Step::Comment { back } => {
-                let on = self.pick(*back)?;
-                self.people[2].comment(&on).at(self.seconds).sign()
-            }
-            _ => return None,
-        })
-    }
-
-    async fn delete(&mut self, step: &Step) {
-        let request = match step {
-            Step::Delete { back, by_address } => {
-                let Some(event) = self.pick(*back) else {
-                    return;
-                };
-                let author = self.author(&event);
-                match address_of(&event).filter(|_| *by_address) {
-                    Some(address) => {
-                        let draft = author.draft(5).tag(["a".to_owned(), address]);
-                        draft.at(self.seconds).sign()
-                    }
-                    None => author.deletion(&event).at(self.seconds).sign(),
-                }
-            }
-            Step::DeleteNewest { who, state } => {
-                let kind = if *state { 30618 } else { 30617 };
-                let Some(event) = self.newest(*who, kind) else {
-                    return;
-                };
-                let request = self.people[*who].deletion(&event);
-                request.at(self.seconds).sign()
-            }
-            Step::DeleteForeign { back, who } => {
-                let Some(event) = self.pick(*back) else {
-                    return;
-                };
-                let request = self.people[*who].deletion(&event);
-                request.at(self.seconds).sign()
-            }
-            Step::DeleteScope { who } => {
-                let owner = &self.people[*who];
-                let request = owner.draft(5).tag(["a", &owner.coordinate(REPO)]);
-                request.at(self.seconds).sign()
-            }
-            Step::DeleteFirst { who, at } => {
-                let author = self.people[*who].clone();
-                let refs = [("refs/heads/main", &commit(*at).await.oid)];
-                let state = author.state(REPO, refs).at(self.seconds).sign();
-                self.send(author.deletion(&state).at(self.seconds).sign())
-                    .await;
-                return self.send(state).await;
-            }
-            _ => return,
-        };
-        self.send(request).await;
-    }
-
-    async fn send(&mut self, event: Event) {
+    pub(super) async fn send(&mut self, event: Event) {
         self.offer(&event, Origin::Client).await;
         if !self.sent.contains(&event) {
             self.sent.push(event);
@@ -258,66 +161,8 @@ impl Life {
         self.sent.push(event);
     }
 
-    fn pick(&self, back: usize) -> Option<Event> {
+    pub(super) fn pick(&self, back: usize) -> Option<Event> {
         self.sent.iter().rev().nth(back).cloned()
-    }
-
-    /// The newest event of this kind by one of the people, deleted or not.
-    fn newest(&self, who: usize, kind: u16) -> Option<Event> {
-        let author = self.people[who].key();
-        let own = self.sent.iter();
-        let own = own.filter(|event| event.kind.as_u16() == kind && event.pubkey == author);
-        own.max_by_key(|event| (event.created_at, std::cmp::Reverse(event.id)))
-            .cloned()
-    }
-
-    fn author(&self, event: &Event) -> Person {
-        let mut people = self.people.iter();
-        let author = people.find(|person| person.key() == event.pubkey);
-        author.cloned().unwrap_or_else(contributor)
-    }
-
-    /// NIP-40, from now.
-    fn lasting<'d>(&self, draft: Draft<'d>, lasts: Option<u64>) -> Draft<'d> {
-        match lasts {
-            Some(secs) => {
-                let end = self.world.now().as_secs() + secs;
-                draft.tag(["expiration".to_owned(), end.to_string()])
-            }
-            None => draft,
-        }
-    }
-
-    fn announcement(&self, who: usize, lists: u8, lead: Option<usize>, here: bool) -> Draft<'_> {
-        let owner = &self.people[who];
-        let others: Vec<&Person> = (0..PEOPLE.len())
-            .filter(|other| lists & (1 << other) != 0 && *other != who)
-            .map(|other| &self.people[other])
-            .collect();
-        let mut draft = maintained(announcing(owner), &others);
-        if let Some(lead) = lead {
-            // MNT-2: the legacy tag is ignored then.
-            draft = draft.tag(["M", &self.people[lead].hex()]);
-            for other in &others {
-                draft = draft.tag(["m", &other.hex()]);
-            }
-        }
-        if here {
-            draft
-        } else {
-            draft
-                .without("clone")
-                .tag(["clone", "https://elsewhere.example.org/x.git"])
-        }
-    }
-
-    async fn proposal(&self, to: usize, at: usize, own: bool) -> Event {
-        let (author, owner) = (contributor(), &self.people[to]);
-        let mut draft = author.pull_request(&owner.coordinate(REPO), &commit(at).await.oid);
-        if own {
-            draft = draft.tag(["clone".to_owned(), prs_url(&author)]);
-        }
-        draft.at(self.seconds).sign()
     }
 
     /// Pushes what the newest state by `of` says, deletions included.
@@ -413,11 +258,6 @@ impl Life {
     }
 }
 
-/// Who asks for pulls and maintains nothing.
-pub(super) fn contributor() -> Person {
-    Person::named("dave")
-}
-
 fn said(answer: &Answer) -> Said {
     match (answer.accepted, answer.message.as_str()) {
         (false, message) => {
@@ -431,29 +271,4 @@ fn said(answer: &Answer) -> Said {
             Said::Duplicate
         }
     }
-}
-
-async fn declaring<'p>(author: &'p Person, declared: &Declared) -> Draft<'p> {
-    let mut draft = author.draft(30618).tag(["d", REPO]);
-    if !declared.head.is_empty() {
-        draft = draft.tag(["HEAD".to_owned(), format!("ref: {}", declared.head)]);
-    }
-    let refs = BTreeMap::from([
-        ("refs/heads/main", declared.main),
-        ("refs/heads/dev", declared.dev),
-        ("refs/tags/v1", declared.tag),
-    ]);
-    for (name, at) in refs {
-        if let Some(at) = at {
-            draft = draft.tag([name, &commit(at).await.oid]);
-        }
-    }
-    draft
-}
-
-/// What `a` calls it by; `None` for events that are not replaced.
-fn address_of(event: &Event) -> Option<String> {
-    let kind = event.kind.as_u16();
-    let addressable = matches!(kind, 30617 | 30618);
-    addressable.then(|| format!("{kind}:{}:{REPO}", event.pubkey.to_hex()))
 }

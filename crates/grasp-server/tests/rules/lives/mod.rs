@@ -6,9 +6,12 @@
 
 mod check;
 mod draw;
+mod episodes;
 mod life;
+mod operate;
 mod step;
 mod words;
+mod write;
 
 use std::fmt::Write as _;
 
@@ -74,7 +77,7 @@ fn told(seed: u64, steps: &[Step], reason: &str) -> String {
 }
 
 /// REF-1 … REF-6, ST-1 … ST-6, ANN-2 … ANN-6, PR-1 … PR-5, PUSH-2 … PUSH-14, AFTER-1 … AFTER-5, PUR-1 … PUR-15,
-/// DEL-1 … DEL-4, EV-4, REL-2; design §13
+/// DEL-1 … DEL-9, DEL-11, DEL-12, ANN-1, EV-4, REL-2; design §13
 #[test]
 fn whatever_happens_the_server_does_what_the_rules_say() {
     let first = from_environment("GRASP_TEST_SEED", 0);

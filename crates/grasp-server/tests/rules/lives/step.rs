@@ -128,6 +128,11 @@ pub(super) enum Step {
         who: usize,
         at: usize,
     },
+    /// By one of the people or the contributor, from `here` or from another relay.
+    Vanish {
+        who: usize,
+        here: bool,
+    },
     SendAgain {
         back: usize,
         synced: bool,
@@ -135,6 +140,20 @@ pub(super) enum Step {
     /// An issue whose signature is wrong, and then by sync the real one.
     Forge {
         to: usize,
+    },
+    /// What a test of the service publishes.
+    Test(Box<Step>),
+    /// And what it left behind is cleaned up.
+    CleanUp,
+    /// The operator brings the scope of somebody back.
+    Restore {
+        who: usize,
+    },
+    /// A start with other lists of owners.
+    Relist {
+        black: u8,
+        white: Option<u8>,
+        restores: bool,
     },
     Pass {
         secs: u64,

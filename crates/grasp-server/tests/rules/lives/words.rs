@@ -14,9 +14,7 @@ impl fmt::Display for Step {
                 here,
                 lasts,
             } => {
-                let listed = (0..PEOPLE.len()).filter(|other| lists & (1 << other) != 0);
-                let listed: Vec<&str> = listed.map(|other| PEOPLE[other]).collect();
-                let place = if *here { "here" } else { "elsewhere" };
+                let (place, listed) = (place(*here), names(*lists));
                 write!(out, "{} announces {place}, lists {listed:?}", name(*who))?;
                 if let Some(lead) = lead {
                     write!(out, ", follows {}", name(*lead))?;
@@ -44,6 +42,12 @@ impl fmt::Display for Step {
             _ => tell_of_the_rest(self, out),
         }
     }
+}
+
+/// Which of the people are in a set.
+fn names(set: u8) -> Vec<&'static str> {
+    let listed = (0..PEOPLE.len()).filter(|who| set & (1 << who) != 0);
+    listed.map(|who| PEOPLE[who]).collect()
 }
 
 fn name(who: usize) -> &'static str {
@@ -110,6 +114,10 @@ fn tell_of_git(step: &Step, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
+fn place(here: bool) -> &'static str {
+    if here { "here" } else { "elsewhere" }
+}
+
 /// Conversation, deletion, time.
 fn tell_of_the_rest(step: &Step, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     match step {
@@ -142,6 +150,23 @@ fn tell_of_the_rest(step: &Step, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         Step::Forge { to } => {
             write!(out, "an issue for {} comes forged, then real", name(*to))
         }
+        Step::Vanish { who, here } => {
+            let who = PEOPLE.get(*who).unwrap_or(&"dave");
+            write!(out, "{who} vanishes from {}", place(*here))
+        }
+        Step::Test(step) => write!(out, "by a test: {step}"),
+        Step::CleanUp => write!(out, "what tests left is cleaned up"),
+        Step::Restore { who } => write!(out, "the operator brings {} back", name(*who)),
+        Step::Relist {
+            black,
+            white,
+            restores,
+        } => write!(
+            out,
+            "the server starts with the blacklist {:?}, the whitelist {:?}, restores: {restores}",
+            names(*black),
+            white.map(names)
+        ),
         Step::Pass { secs } => write!(out, "{secs} s pass"),
         Step::Restart => write!(out, "the server restarts"),
         Step::Kill => write!(out, "the server is killed and started"),

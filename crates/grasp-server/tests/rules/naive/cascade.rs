@@ -9,19 +9,28 @@ use grasp_core::lifecycle::Stage;
 use super::related::names;
 use super::{Carries, Kept, Naive};
 
+/// What becomes of what others made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// DEL-5
+    Held,
+    /// DEL-11
+    Gone,
+}
+
 /// What an event may carry without the scope; `None` if nothing supports it.
 type Support = BTreeMap<EventId, Option<Carries>>;
 
 impl Naive {
     /// Takes away what only `lost` supported.
-    pub(super) fn cascade(&mut self, lost: &[VerifiedEvent]) {
+    pub(super) fn cascade(&mut self, lost: &[VerifiedEvent], fate: Fate) {
         let concerned = self.concerned(lost);
         let support = self.support(&concerned);
         let now = self.now;
         for (event, carries) in support {
             let kept = self.find_mut(&event).expect("concerned");
             match carries {
-                None if kept.is_pending() => self.forget(&event),
+                None if kept.is_pending() || fate == Fate::Gone => self.forget(&event),
                 None => kept.hold(now),
                 Some(Carries::Nothing) if kept.stage == Stage::Served => {
                     kept.carries = Carries::Nothing;

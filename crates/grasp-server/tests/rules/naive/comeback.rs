@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use grasp_core::announcement::Announcement;
 use grasp_core::event::{VerifiedEvent, kind};
 use grasp_core::lifecycle::Stage;
-use grasp_core::oid::Oid;
 use grasp_core::{EventId, PublicKey};
 
 use super::related::names;
@@ -15,11 +14,9 @@ impl Naive {
     /// ANN-2: if it is served by what the archive has, it is back at once; if not, nothing of it is.
     pub(super) fn come_back(&mut self, owner: &PublicKey) {
         let mut back = self.clone();
-        let Some(objects) = back.take_archive(owner) else {
+        if !back.take_archive(owner) {
             return;
-        };
-        let repository = back.repository(*owner);
-        back.objects.entry(repository).or_default().extend(objects);
+        }
         back.recover(owner);
         if back.is_serving(owner) {
             *self = back;
@@ -29,9 +26,7 @@ impl Naive {
 
     /// Once it is served, by whatever data.
     pub(super) fn unarchive(&mut self, owner: &PublicKey) {
-        if let Some(objects) = self.take_archive(owner) {
-            let repository = self.repository(*owner);
-            self.objects.entry(repository).or_default().extend(objects);
+        if self.take_archive(owner) {
             self.recover(owner);
             self.return_conversation(owner);
         }
@@ -90,12 +85,20 @@ impl Naive {
         found
     }
 
-    fn take_archive(&mut self, owner: &PublicKey) -> Option<BTreeSet<Oid>> {
-        let (_, until) = self.archived.get(owner)?;
-        if *until <= self.now {
-            return None;
+    /// Its objects, and if the directory is away also what it showed. Whether there is something.
+    fn take_archive(&mut self, owner: &PublicKey) -> bool {
+        let now = self.now;
+        let alive = self.archived.get(owner).is_some_and(|it| it.until > now);
+        let Some(archived) = self.archived.remove(owner).filter(|_| alive) else {
+            return false;
+        };
+        let repository = self.repository(*owner);
+        let held = self.objects.entry(repository.clone()).or_default();
+        held.extend(archived.objects);
+        if let Some(face) = archived.face {
+            self.shown.entry(repository).or_insert(face);
         }
-        self.archived.remove(owner).map(|(objects, _)| objects)
+        true
     }
 
     /// Of every maintainer the newest state that can come back, and the proposals to it.

@@ -6,6 +6,7 @@ use grasp_core::event::VerifiedEvent;
 use grasp_core::lifecycle::Stage;
 use grasp_core::{EventId, PublicKey};
 
+use super::cascade::Fate;
 use super::{Kept, Naive, Ranked as _, Request, Said};
 
 /// What becomes of an event that is taken back.
@@ -15,6 +16,8 @@ pub(super) enum Ends {
     Deleted,
     /// EV-4: gone.
     Expired,
+    /// DEL-8: gone, and nothing older takes its place.
+    Vanished,
 }
 
 impl Naive {
@@ -65,7 +68,21 @@ impl Naive {
 
     /// DEL-4: with a scope go the states that no other wants and, if it was served, what hung on it. `take`
     /// takes the announcements away, and calls what it is given when they are gone.
-    fn take_scope(&mut self, owner: &PublicKey, take: impl FnOnce(&mut Self, &dyn Fn(&mut Self))) {
+    pub(super) fn take_scope(
+        &mut self,
+        owner: &PublicKey,
+        take: impl FnOnce(&mut Self, &dyn Fn(&mut Self)),
+    ) {
+        self.take_scope_as(owner, Fate::Held, take);
+    }
+
+    /// The same, with this fate for what others made.
+    pub(super) fn take_scope_as(
+        &mut self,
+        owner: &PublicKey,
+        fate: Fate,
+        take: impl FnOnce(&mut Self, &dyn Fn(&mut Self)),
+    ) {
         let (authority, group) = (self.authority(), self.group(owner));
         let is_served = |naive: &Self| {
             let mut versions = naive.announcements_of(owner);
@@ -73,7 +90,9 @@ impl Naive {
         };
         let was_served = is_served(self);
         let before: Vec<Kept> = self.kept.clone();
-        take(self, &|naive| naive.abandon_states(&authority, &group));
+        take(self, &|naive| {
+            naive.abandon_states(&authority, &group, fate);
+        });
         self.settle();
         if !was_served || is_served(self) {
             return;
@@ -88,7 +107,7 @@ impl Naive {
             .filter(left)
             .map(|it| it.event.clone())
             .collect();
-        self.cascade(&lost);
+        self.cascade(&lost, fate);
     }
 
     /// Whose announcements list each other, directly or by others: strangers of the same `d` are not in it
@@ -133,7 +152,12 @@ impl Naive {
 
     /// After a scope went: waiting states that no other scope wants go with it, and with the last
     /// announcement the served ones are held.
-    fn abandon_states(&mut self, before: &BTreeSet<PublicKey>, group: &BTreeSet<PublicKey>) {
+    fn abandon_states(
+        &mut self,
+        before: &BTreeSet<PublicKey>,
+        group: &BTreeSet<PublicKey>,
+        fate: Fate,
+    ) {
         let after = self.authority();
         let announced = self
             .announcements()
@@ -148,6 +172,7 @@ impl Naive {
             let gone = kept.is_pending() && lost;
             if kept.stage == Stage::Served && !announced && group.contains(&author) {
                 kept.hold(now);
+                return fate == Fate::Held;
             }
             !gone
         });
@@ -159,7 +184,7 @@ impl Naive {
         self.take_back_with(events, ends, &|_| {});
     }
 
-    fn take_back_with(
+    pub(super) fn take_back_with(
         &mut self,
         events: &BTreeSet<EventId>,
         ends: Ends,
@@ -178,14 +203,13 @@ impl Naive {
             let Some(kept) = self.find(event).cloned() else {
                 continue;
             };
-            if let Some(announcement) = kept.announcement() {
-                self.withdrawn.push(announcement.clone());
-            }
-            if kept.stage == Stage::Served {
-                addresses.extend(kept.event.address());
+            if ends != Ends::Vanished {
+                self.withdrawn.extend(kept.announcement().cloned());
+                let served = kept.stage == Stage::Served;
+                addresses.extend(kept.event.address().filter(|_| served));
             }
             let now = self.now;
-            if ends == Ends::Expired || kept.is_pending() {
+            if ends != Ends::Deleted || kept.is_pending() {
                 self.forget(event);
             } else {
                 self.find_mut(event).expect("just found").hold(now);

@@ -16,6 +16,7 @@ impl Naive {
         self.marks.retain(|_, until| *until > now);
         self.uploads.retain(|upload| upload.until > now);
         self.clean_up_requests();
+        self.forget_curated();
         while let Some(due) = self.due() {
             self.end(&due);
             self.settle();

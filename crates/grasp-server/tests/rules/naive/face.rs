@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use grasp_core::PublicKey;
 use grasp_core::lifecycle::Stage;
 use grasp_core::name::RepoAddress;
 use grasp_core::oid::Oid;
 use grasp_core::state::StateEvent;
+use grasp_core::{EventId, PublicKey};
 
 use super::{Kept, Naive, RETENTION};
 
@@ -17,11 +17,24 @@ pub(crate) struct Face {
     pub(crate) refs: BTreeMap<String, String>,
     /// The branch that `HEAD` names.
     pub(crate) head: String,
+    /// Of commits that came before their events, and whose directory left since: whether they are shown is
+    /// left open.
+    pub(crate) open: BTreeSet<String>,
+}
+
+/// A directory that left.
+#[derive(Debug, Clone)]
+pub(super) struct Archived {
+    pub(super) objects: BTreeSet<Oid>,
+    pub(super) face: Option<Face>,
+    /// How long it is kept.
+    pub(super) until: u64,
 }
 
 impl Face {
     fn empty() -> Self {
         Self {
+            open: BTreeSet::new(),
             refs: BTreeMap::new(),
             head: "refs/heads/main".to_owned(),
         }
@@ -57,8 +70,12 @@ impl Naive {
         let before = std::mem::replace(&mut self.serving, serving);
         for owner in before.difference(&self.serving.clone()) {
             let repository = self.repository(*owner);
-            let held = self.objects.remove(&repository).unwrap_or_default();
-            self.archived.insert(*owner, (held, self.now + RETENTION));
+            let archived = Archived {
+                objects: self.objects.remove(&repository).unwrap_or_default(),
+                face: self.shown.remove(&repository),
+                until: self.now + RETENTION,
+            };
+            self.archived.insert(*owner, archived);
         }
         for owner in self.serving.clone().difference(&before) {
             self.unarchive(owner);
@@ -105,7 +122,16 @@ impl Naive {
             RepoAddress::Announced(repo) => self.signed_face(&repo.owner, repository),
             RepoAddress::Proposals(_) => Face::empty(),
         };
-        face.refs.extend(self.proposals_in(repository));
+        let proposals = self.proposals_in(repository);
+        face.refs.extend(proposals);
+        let here = self.objects(repository);
+        for upload in &self.uploads {
+            if upload.repository == *repository && !here.contains(&upload.commit) {
+                let name = ref_of(&upload.event);
+                face.refs.remove(&name);
+                face.open.insert(name);
+            }
+        }
         // REF-8: what is nowhere cannot be shown.
         face.refs.retain(|_, oid| {
             let oid: Oid = oid.parse().expect("one of ours");
@@ -123,6 +149,7 @@ impl Naive {
             Some(shown) if self.is_serving(owner) => Face {
                 refs: shown.signed(),
                 head: shown.head.clone(),
+                open: BTreeSet::new(),
             },
             _ => Face::empty(),
         }
@@ -151,9 +178,13 @@ impl Naive {
             .filter_map(|kept| Some((kept.id(), kept.proposal()?.tip().commit()?)));
         uploads
             .chain(served)
-            .map(|(event, oid)| (format!("refs/nostr/{}", event.to_hex()), oid.to_string()))
+            .map(|(event, oid)| (ref_of(&event), oid.to_string()))
             .collect()
     }
+}
+
+fn ref_of(event: &EventId) -> String {
+    format!("refs/nostr/{}", event.to_hex())
 }
 
 fn face_of(winner: &StateEvent) -> Face {
@@ -179,5 +210,6 @@ fn face_of(winner: &StateEvent) -> Face {
             .cloned()
             .unwrap_or_else(|| "refs/heads/main".to_owned()),
         refs,
+        open: BTreeSet::new(),
     }
 }

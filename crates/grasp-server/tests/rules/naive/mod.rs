@@ -6,18 +6,21 @@
 //! of `grasp-core`; its types and parsers are all that both have in common.
 
 mod announcements;
+mod audit;
 mod authority;
 mod cascade;
 mod comeback;
 mod deletion;
 mod expiry;
 mod face;
+mod lists;
 mod proposals;
 mod push;
 mod related;
 mod requests;
 mod settle;
 mod states;
+mod vanish;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,9 +35,12 @@ use grasp_core::proposal::Proposal;
 use grasp_core::state::StateEvent;
 use grasp_core::{Event, EventId, PublicKey};
 
+use face::Archived;
 pub(crate) use face::Face;
+use lists::Curated;
+pub(crate) use lists::{Lists, Restored};
 pub(crate) use push::Command;
-use requests::Request;
+use requests::{Request, is_request};
 
 /// PUR-1
 const WAITING: u64 = 1800;
@@ -155,10 +161,11 @@ pub(crate) struct Naive {
     marks: BTreeMap<EventId, u64>,
     /// What was asked to be deleted.
     requests: Vec<Request>,
+    curated: Curated,
     /// Which commits are complete where. Only directories that exist hold any.
     objects: BTreeMap<RepoAddress, BTreeSet<Oid>>,
-    /// What repositories held that left, and how long that is kept (DEL-5).
-    archived: BTreeMap<PublicKey, (BTreeSet<Oid>, u64)>,
+    /// What repositories were that left (DEL-5).
+    archived: BTreeMap<PublicKey, Archived>,
     /// Who had a served repository when directories were last written.
     serving: BTreeSet<PublicKey>,
     /// What each directory shows since it was last written.
@@ -269,6 +276,7 @@ impl Naive {
             placed: BTreeSet::new(),
             marks: BTreeMap::new(),
             requests: Vec::new(),
+            curated: Curated::default(),
             objects: BTreeMap::new(),
             archived: BTreeMap::new(),
             serving: BTreeSet::new(),
@@ -280,6 +288,10 @@ impl Naive {
     /// An event arrives (EV-1, EV-2).
     pub(crate) fn offer(&mut self, event: &Event, origin: Origin) -> Said {
         let event = VerifiedEvent::verify(event.clone()).expect("signed by its author");
+        self.take_in(event, origin)
+    }
+
+    fn take_in(&mut self, event: VerifiedEvent, origin: Origin) -> Said {
         let said = match self.screen(&event, origin) {
             Some(said) => said,
             None => self.admit(event, origin),
@@ -307,12 +319,15 @@ impl Naive {
         }
         match stage {
             Some(Stage::Served | Stage::Waiting | Stage::Superseded) => Some(Said::Duplicate),
-            Some(Stage::Held) if event.kind() == kind::DELETION => Some(Said::Duplicate),
+            Some(Stage::Held) if is_request(event) => Some(Said::Duplicate),
             Some(Stage::Parked | Stage::Held) | None => None,
         }
     }
 
     fn admit(&mut self, event: VerifiedEvent, origin: Origin) -> Said {
+        if self.is_unlisted(&event) {
+            return Said::Refused; // ANN-1
+        }
         let parked = self.stage(&event.id()) == Some(Stage::Parked);
         if parked && origin == Origin::Sync {
             return Said::Duplicate; // PUR-15: only a client makes it wait again
@@ -326,6 +341,10 @@ impl Naive {
             kind::STATE => self.admit_state(event),
             kind::PULL_REQUEST | kind::PULL_REQUEST_UPDATE => self.admit_proposal(event),
             kind::DELETION => self.admit_deletion(&event),
+            kind::VANISH => {
+                self.admit_vanish(&event);
+                Ok(())
+            }
             _ => self.admit_related(event),
         };
         self.settle();

@@ -15,7 +15,7 @@ const USE_INTERVAL: u64 = 3600;
 /// A request to delete, and of what use it was.
 #[derive(Debug, Clone)]
 pub(super) struct Request {
-    event: EventId,
+    pub(super) event: EventId,
     author: PublicKey,
     pub(super) ids: BTreeSet<EventId>,
     /// The author's own.
@@ -24,6 +24,13 @@ pub(super) struct Request {
     until: u64,
     first_seen: u64,
     used: Option<u64>,
+    /// All that its author made up to then is meant.
+    vanishes: bool,
+}
+
+/// Requests are not taken back by requests.
+pub(super) fn is_request(event: &VerifiedEvent) -> bool {
+    matches!(event.kind(), kind::DELETION | kind::VANISH)
 }
 
 impl Request {
@@ -43,6 +50,17 @@ impl Request {
             until: event.created_at().as_secs(),
             first_seen: now,
             used: None,
+            vanishes: false,
+        }
+    }
+
+    /// DEL-8: from `here`, or from elsewhere, which is nothing to us.
+    pub(super) fn to_vanish(event: &VerifiedEvent, here: bool, now: u64) -> Self {
+        Self {
+            ids: BTreeSet::new(),
+            addresses: BTreeSet::new(),
+            vanishes: here,
+            ..Self::read(event, now)
         }
     }
 
@@ -52,18 +70,25 @@ impl Request {
         self.addresses.contains(&address) && event.created_at().as_secs() <= self.until
     }
 
-    /// Whether it is for this event. Requests are not taken back by requests.
+    /// Whether it is for this event.
     pub(super) fn names(&self, event: &VerifiedEvent) -> bool {
+        let past = event.created_at().as_secs() <= self.until;
         let named = self.ids.contains(&event.id()) || self.covers(event);
-        named && event.author() == self.author && event.kind() != kind::DELETION
+        let meant = if self.vanishes {
+            past && event.id() != self.event
+        } else {
+            named && !is_request(event)
+        };
+        meant && event.author() == self.author
     }
 
-    /// Until when it is served, and until when it is in force.
-    fn ends(&self) -> (u64, u64) {
-        match self.used {
+    /// Until when it is served, and until when it is in force: who vanished has vanished for ever.
+    fn ends(&self) -> (u64, Option<u64>) {
+        let (served, gating) = match self.used {
             None => (self.first_seen + 30 * DAY, self.first_seen + 210 * DAY),
             Some(used) => (used + 270 * DAY, used + 360 * DAY),
-        }
+        };
+        (served, (!self.vanishes).then_some(gating))
     }
 }
 
@@ -100,7 +125,7 @@ impl Naive {
     /// Served, then out of sight, then gone with everything it kept out.
     fn place_request(&mut self, request: &Request) {
         let (served, gating) = request.ends();
-        if gating <= self.now {
+        if gating.is_some_and(|end| end <= self.now) {
             self.requests.retain(|other| other.event != request.event);
             return self.forget(&request.event);
         }
@@ -109,7 +134,7 @@ impl Naive {
         if now < served {
             (kept.stage, kept.until) = (Stage::Served, Some(served));
         } else {
-            (kept.stage, kept.until) = (Stage::Held, Some(gating));
+            (kept.stage, kept.until) = (Stage::Held, gating);
         }
     }
 
