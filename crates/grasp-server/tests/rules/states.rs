@@ -216,7 +216,7 @@ async fn announcement_and_state_become_visible_in_one_commit() {
         .push(&alice(), &[("refs/heads/main", commit(0).await)])
         .await
         .accepted();
-    let served = first_served(&mut changes);
+    let served = first_served(&mut changes).await;
     assert_eq!(served, [announcement.id, state.id]);
 }
 
@@ -236,7 +236,7 @@ async fn a_push_releases_what_it_completed_of_other_maintainers_oldest_first() {
         .push(&alice(), &[("refs/heads/main", commit(2).await)])
         .await
         .accepted();
-    let served = first_served(&mut changes);
+    let served = first_served(&mut changes).await;
     assert_eq!(
         served,
         [theirs.id, own.id],
@@ -297,9 +297,11 @@ async fn the_empty_state_of_a_served_repository_takes_all_refs() {
 }
 
 /// What the first commit that makes anything visible makes visible.
-fn first_served(changes: &mut broadcast::Receiver<Arc<Committed<()>>>) -> Vec<EventId> {
+/// Who waits for a commit may be told a moment before the feed is.
+async fn first_served(changes: &mut broadcast::Receiver<Arc<Committed<()>>>) -> Vec<EventId> {
     loop {
-        let commit = changes.try_recv().expect("something became visible");
+        let commit = tokio::time::timeout(grasp_testkit::DEADLINE, changes.recv()).await;
+        let commit = commit.expect("something becomes visible").expect("few");
         if !commit.served.is_empty() {
             let served = commit.served.iter();
             return served.map(|served| served.event.id()).collect();
