@@ -57,6 +57,8 @@ impl Engine {
                 return false;
             }
             if !may_go_on && session.probe.is_some() {
+                let until = session.began + FIRST_ANSWER_MAX;
+                self.timers.set_at_latest(Timer::Pump(relay), until);
                 return false;
             }
             session.unsent.pop_front();
@@ -71,8 +73,6 @@ impl Engine {
                 .collect();
             if !may_go_on {
                 session.probe = Some(subscription);
-                let at = session.began + FIRST_ANSWER_MAX;
-                self.timers.set_at_latest(Timer::Pump(relay), at);
             }
             session.last_query = Some(self.now);
             self.out.push(Output::Subscribe {
@@ -98,10 +98,15 @@ impl Engine {
             self.timers.set_at_latest(Timer::Pump(relay), until);
             return false;
         }
-        self.sessions.get(&relay).is_some_and(|session| {
-            let may_go_on = session.has_accepted || session.began + FIRST_ANSWER_MAX <= self.now;
-            may_go_on || session.probe.is_none()
-        })
+        let Some(session) = self.sessions.get(&relay) else {
+            return false;
+        };
+        let until = session.began + FIRST_ANSWER_MAX;
+        if session.has_accepted || session.probe.is_none() || until <= self.now {
+            return true;
+        }
+        self.timers.set_at_latest(Timer::Pump(relay), until);
+        false
     }
 
     fn run_history(&mut self, relay: RelayId) {
