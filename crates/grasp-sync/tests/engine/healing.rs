@@ -7,6 +7,7 @@ use grasp_core::EventId;
 use grasp_sync::engine::{Input, PeerInfo, Progress, Settings, Time};
 use grasp_sync::relay_url::RelayUrl;
 
+use crate::network::{ALL, PASSING};
 use crate::peer::{Dice, Peer};
 use crate::sim::{START, Sim};
 use crate::world::{Event, coordinate, id, relay, repository};
@@ -103,8 +104,37 @@ fn some_peer(dice: &mut Dice) -> Peer {
     peer
 }
 
-/// Runs a bad network for a while, then a good one until nothing can be missing.
-fn heal(seed: u64, faults: Duration, with_restarts: bool) {
+/// How bad it gets, and how long it takes until nothing can be missing.
+struct Weather {
+    /// Everything may fail that long.
+    faults: Duration,
+    refusals: &'static [&'static str],
+    restarts: u32,
+    /// Whether some of what comes while nobody can listen is a month old.
+    with_old_news: bool,
+    judged_after: Duration,
+}
+
+/// A relay that did not want us is asked again after a day, and what it refused comes with the day after.
+const FOUL: Weather = Weather {
+    faults: Duration::from_secs(HOUR),
+    refusals: ALL,
+    restarts: 0,
+    with_old_news: true,
+    judged_after: Duration::from_secs(60 * HOUR),
+};
+
+/// Nothing keeps us away for a day, so nothing may be left for the daily run.
+const PASSING_SHOWERS: Weather = Weather {
+    refusals: PASSING,
+    with_old_news: false,
+    judged_after: Duration::from_secs(22 * HOUR),
+    ..FOUL
+};
+
+/// Runs a bad network for a while, then a good one.
+fn heal(seed: u64, weather: &Weather) {
+    let faults = weather.faults;
     let mut dice = Dice::new(seed);
     let peers = 5;
     let world = World::new(&mut dice, peers, 12, 4);
@@ -126,6 +156,7 @@ fn heal(seed: u64, faults: Duration, with_restarts: bool) {
     }
     let mut sim = Sim::new(seed, Settings::default(), network);
     sim.faults_for(faults);
+    sim.refusals = weather.refusals;
     let repositories = (0..).zip(&world.repositories);
     sim.start(
         repositories
@@ -135,18 +166,15 @@ fn heal(seed: u64, faults: Duration, with_restarts: bool) {
     for (url, mut event) in later {
         // Half of them are as old as they say, which only a full history finds.
         let at = START + Duration::from_secs(dice.below(faults.as_secs() * 2 + 60));
-        if dice.one_in(2) {
+        if dice.one_in(2) || !weather.with_old_news {
             event.created_at = at.as_secs();
         }
         sim.publish_at(at, url, event);
     }
-    if with_restarts {
-        for _ in 0..3 {
-            sim.restart_at(START + Duration::from_secs(dice.below(2 * HOUR)));
-        }
+    for _ in 0..weather.restarts {
+        sim.restart_at(START + Duration::from_secs(dice.below(2 * HOUR)));
     }
-    // A relay that did not want us is asked again after a day, and what it refused comes with the day after.
-    sim.run_until(START + Duration::from_secs(60 * HOUR));
+    sim.run_until(START + weather.judged_after);
     for report in sim.engine.reports() {
         let rest = (report.pending, report.missing);
         assert_eq!(rest, (0, 0), "replay with seed {seed}: {report:#?}");
@@ -174,7 +202,22 @@ fn heal(seed: u64, faults: Duration, with_restarts: bool) {
 #[test]
 fn every_wanted_repository_is_confirmed_once_the_network_heals() {
     for seed in seeds(24, 0) {
-        heal(seed, Duration::from_secs(HOUR), false);
+        heal(seed, &FOUL);
+    }
+}
+
+/// The same without the daily run, which would make up for what was lost.
+#[test]
+fn what_fails_for_a_while_is_made_up_for_before_the_day_is_over() {
+    for seed in seeds(24, 20_000) {
+        heal(seed, &PASSING_SHOWERS);
+    }
+    let with_restarts = Weather {
+        restarts: 3,
+        ..PASSING_SHOWERS
+    };
+    for seed in seeds(24, 30_000) {
+        heal(seed, &with_restarts);
     }
 }
 
@@ -182,7 +225,13 @@ fn every_wanted_repository_is_confirmed_once_the_network_heals() {
 #[test]
 fn so_it_is_when_our_server_is_killed_again_and_again() {
     for seed in seeds(12, 10_000) {
-        heal(seed, Duration::from_secs(HOUR), true);
+        heal(
+            seed,
+            &Weather {
+                restarts: 3,
+                ..FOUL
+            },
+        );
     }
 }
 

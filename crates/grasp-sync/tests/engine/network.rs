@@ -11,7 +11,17 @@ use grasp_sync::relay_url::RelayUrl;
 use crate::sim::{Happening, Sim};
 use crate::world::Event;
 
-const REFUSALS: [&str; 7] = [
+/// What a peer says that has enough of us for now.
+pub(crate) const PASSING: &[&str] = &[
+    "rate-limited: slow down",
+    "rate-limited: too many queries",
+    "error: too many subscriptions",
+    "error: subscription bytes exceed the limit",
+    "error: the database is on fire",
+];
+
+/// The same, and what keeps us away for a day (SYNC-42).
+pub(crate) const ALL: &[&str] = &[
     "rate-limited: slow down",
     "rate-limited: too many queries",
     "error: too many subscriptions",
@@ -212,7 +222,7 @@ impl Sim {
         if filters.len() > peer.filters_max {
             return Some("error: too many filters in subscription");
         }
-        self.is_bad(15).then(|| self.dice.pick(&REFUSALS))
+        self.is_bad(15).then(|| self.dice.pick(self.refusals))
     }
 
     fn deliver(&mut self, connection: ConnectionId, subscription: SubscriptionId, event: &Event) {

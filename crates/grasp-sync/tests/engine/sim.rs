@@ -14,6 +14,7 @@ use grasp_sync::engine::{
 };
 use grasp_sync::relay_url::RelayUrl;
 
+use crate::network::ALL;
 use crate::peer::{Dice, Peer};
 use crate::world::Event;
 
@@ -38,6 +39,8 @@ pub(crate) struct Sim {
     seed: u64,
     pub(crate) dice: Dice,
     pub(crate) heals_at: Time,
+    /// What peers may say until then.
+    pub(crate) refusals: &'static [&'static str],
     inbox: BinaryHeap<Reverse<(Time, u64)>>,
     what: BTreeMap<u64, Happening>,
     last: u64,
@@ -63,6 +66,7 @@ impl Sim {
             seed,
             dice: Dice::new(seed),
             heals_at: START,
+            refusals: ALL,
             inbox: BinaryHeap::new(),
             what: BTreeMap::new(),
             last: 0,
@@ -155,11 +159,7 @@ impl Sim {
 
     /// Our store takes what arrives, and says so a little later.
     fn admit(&mut self, input: &Input) {
-        let Input::Received {
-            connection,
-            message,
-        } = input
-        else {
+        let Input::Received { message, .. } = input else {
             return;
         };
         let PeerMessage::Event {
@@ -169,10 +169,8 @@ impl Sim {
         else {
             return;
         };
-        let event = self
-            .connections
-            .get(connection)
-            .and_then(|url| self.peers[url].events.get(id));
+        // Whose it was plays no part: what was on its way when the peer hung up arrives as well.
+        let event = self.peers.values().find_map(|peer| peer.events.get(id));
         let event = event.cloned();
         if let Some(event) = event
             && self.stored.insert(*id)
