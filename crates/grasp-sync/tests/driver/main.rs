@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test reports by panicking")]
 
 mod dialling;
+mod encrypted;
 mod home;
 mod lying;
 mod peer;
