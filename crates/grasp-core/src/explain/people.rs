@@ -113,13 +113,13 @@ pub(super) fn explain(
         root: root.as_ref().ok().copied(),
         owner,
         confirmed,
-        ended: ended(confirmed, view, &listings),
+        named: named(confirmed, view),
         listings: &listings,
         rule: question.policy.maintainer_rule,
     };
     let mut keys: BTreeSet<PublicKey> = confirmed.clone();
     keys.insert(owner);
-    keys.extend(circle.ended.keys());
+    keys.extend(circle.named.keys());
     for member in confirmed {
         keys.extend(circle.lists(member));
     }
@@ -161,28 +161,23 @@ fn root(owner: PublicKey, listings: &Listings<'_>) -> Result<PublicKey, NoRoot> 
     Err(NoRoot::Circle)
 }
 
-/// Keys that members' announcements name without giving them a say, and those members.
-fn ended(
+/// Keys that members' announcements name in a role, be it over, and those members.
+fn named(
     confirmed: &BTreeSet<PublicKey>,
     view: &RepoView,
-    listings: &Listings<'_>,
 ) -> BTreeMap<PublicKey, BTreeSet<PublicKey>> {
-    let mut ended: BTreeMap<PublicKey, BTreeSet<PublicKey>> = BTreeMap::new();
+    let mut named: BTreeMap<PublicKey, BTreeSet<PublicKey>> = BTreeMap::new();
     for member in confirmed {
-        let (Some(entry), Some(listing)) = (view.announcement(member), listings.get(member)) else {
-            continue;
-        };
-        let roles = entry
-            .item
-            .event()
-            .tags()
-            .filter(|tag| matches!(tag[0].as_str(), "M" | "m" | "o"));
-        let named = roles.filter_map(|tag| PublicKey::from_hex(tag.get(1)?).ok());
-        for key in named.filter(|key| key != member && !listing.lists(key)) {
-            ended.entry(key).or_default().insert(*member);
+        let announcement = view.announcement(member);
+        let tags = announcement
+            .into_iter()
+            .flat_map(|entry| entry.item.event().tags());
+        let roles = tags.filter(|tag| matches!(tag[0].as_str(), "M" | "m" | "o"));
+        for key in roles.filter_map(|tag| PublicKey::from_hex(tag.get(1)?).ok()) {
+            named.entry(key).or_default().insert(*member);
         }
     }
-    ended
+    named
 }
 
 /// The confirmed set and what is said around it.
@@ -190,7 +185,7 @@ struct Circle<'a> {
     root: Option<PublicKey>,
     owner: PublicKey,
     confirmed: &'a BTreeSet<PublicKey>,
-    ended: BTreeMap<PublicKey, BTreeSet<PublicKey>>,
+    named: BTreeMap<PublicKey, BTreeSet<PublicKey>>,
     listings: &'a Listings<'a>,
     rule: MaintainerRule,
 }
@@ -214,7 +209,7 @@ impl Circle<'_> {
         } else if !by.is_empty() {
             let lacks = self.lacks(&key);
             Membership::Invited { by, lacks }
-        } else if let Some(by) = self.ended.get(&key) {
+        } else if let Some(by) = self.named.get(&key) {
             Membership::Ended { by: by.clone() }
         } else if key == self.owner {
             // Without a root the reason stands there.

@@ -228,6 +228,21 @@ fn every_stage_of_an_announcement_has_its_reason() {
     assert_eq!(why, AnnouncementWhy::SoftExpired);
 }
 
+/// DEL-12: what was replaced comes after what may still win, however new it is.
+#[test]
+fn states_are_told_newest_first_and_what_is_only_kept_last() {
+    let states = [10, 20, 30, 40].map(|at| state(key(1), at, &[]));
+    let view = states
+        .iter()
+        .zip([Served, Superseded, Waiting, Held])
+        .fold(alone(), |view, (item, stage)| {
+            view.stated(item.clone(), stage)
+        });
+    let told = Asked::of(view).explained().states;
+    let told: Vec<EventId> = told.iter().map(|it| it.event.event).collect();
+    assert_eq!(told, [2, 0, 3, 1].map(|n: usize| states[n].id()));
+}
+
 /// REF-1
 #[test]
 fn the_winner_is_named_and_the_others_lose() {
