@@ -34,23 +34,12 @@ pub const PROTECTED_MAX: Duration = Duration::from_hours(24);
 /// At most so many proposals of one identifier are parked; what expires beyond is gone (PUR-15).
 pub const PARKED_PROPOSALS_MAX: usize = 100;
 
-/// What follows when the deadline of a stored announcement, state or proposal has passed (PUR-4, PUR-6,
-/// PUR-7, PUR-15, ANN-3b, DEL-12, EV-4). `leased` says whether somebody uses a repository right now:
-/// expiry skips it and comes back with the next sweep; `objects` are what the repositories hold: what they
-/// lack brings no older state back (DEL-2a). Empty if the event is not due in this view.
-pub fn expire(
-    event: &EventId,
-    view: &RepoView,
-    leased: &dyn Fn(&RepoAddress) -> bool,
-    objects: &ObjectFacts,
-    cx: Circumstances<'_>,
-) -> Batch {
-    expire_all(std::slice::from_ref(event), view, leased, objects, cx)
-}
-
-/// [`expire`] for several events of one view, each in the view that the ones before it leave: what one
-/// brings back another may end. Decided one by one on the same view, their batches could contradict
-/// each other.
+/// What follows when the deadlines of stored announcements, states and proposals have passed (PUR-4, PUR-6,
+/// PUR-7, PUR-15, ANN-3b, DEL-12, EV-4), each in the view that the ones before it leave: what one brings
+/// back another may end. Decided one by one on the same view, their batches could contradict each other.
+/// `leased` says whether somebody uses a repository right now: expiry skips it and comes back with the next
+/// sweep; `objects` are what the repositories hold: what they lack brings no older state back (DEL-2a).
+/// Nothing follows from an event that is not due in this view.
 pub fn expire_all(
     events: &[EventId],
     view: &RepoView,
@@ -154,8 +143,8 @@ impl Expiry<'_> {
         let (event, owner) = (entry.id(), entry.item.owner());
         let expiration = entry.item.event().expiration();
         match self.ending(entry.stage, entry.deadline, expiration) {
-            Some(Ending::OwnTime) if entry.stage != Stage::Held => self.take_back(event),
-            Some(Ending::OwnTime | Ending::Kept) => self.end_kept_announcement(event, owner),
+            Some(Ending::OwnTime) => self.take_back(event),
+            Some(Ending::Kept) => self.end_kept_announcement(event, owner),
             Some(Ending::Parked) => self.forget(event),
             Some(Ending::Waiting) if !self.groups.hosts(&event) => {
                 self.end_with_its_sponsor(event, owner);

@@ -4,10 +4,11 @@ use grasp_core::PublicKey;
 use grasp_core::admission::{Answer, PurgatoryBound, Rejection};
 use grasp_core::event::VerifiedEvent;
 use grasp_core::lifecycle::{Change, Stage};
+use grasp_core::name::npub;
 
 use crate::support::project::{announcement_elsewhere, maintainers, prs_repo};
 use crate::support::world::World;
-use crate::support::{NOW, announcement, key, oid, pull_request, state};
+use crate::support::{HOST, NOW, REPO, announcement, key, oid, pull_request, state};
 
 const MINUTES_30: u64 = 1800;
 const DAY: u64 = 86_400;
@@ -250,13 +251,16 @@ fn a_waiting_replacement_that_takes_nothing_is_soft_expired() {
 #[test]
 fn a_maintainer_s_announcement_expires_with_the_one_that_lists_it() {
     let mut world = World::new();
-    world.submit(&announcement(alice()).maintainers(&[bob()]).event());
-    let bobs = announcement_elsewhere(bob(), NOW, vec![maintainers(&[alice()])]);
-    let bobs = bobs.event().clone();
+    let listed = announcement(alice()).maintainers(&[bob(), key(3)]);
+    world.submit(&listed.event());
+    let elsewhere = |owner| announcement_elsewhere(owner, NOW, vec![maintainers(&[alice()])]);
+    let bobs = elsewhere(bob()).event().clone();
     world.submit(&bobs);
     world.wait(1000);
     world.submit(&main_at(alice(), 1, NOW));
-    world.wait(800);
+    world.wait(200);
+    world.submit(elsewhere(key(3)).event()); // Waits longest, and supports nobody.
+    world.wait(600);
     assert_eq!(world.stage(&bobs.id()), Some(Stage::Waiting));
     assert_eq!(world.deadline(&bobs.id()), Some(NOW + 1000 + MINUTES_30));
     world.wait(1000);
@@ -368,8 +372,8 @@ fn what_is_not_due_does_not_expire() {
     let signed = main_at(bob(), 2, NOW);
     world.submit(&signed);
     world.wait(10);
-    let batch = grasp_core::purgatory::expire(
-        &signed.id(),
+    let batch = grasp_core::purgatory::expire_all(
+        &[signed.id()],
         &world.view,
         &|_| false,
         &world.facts,
@@ -395,4 +399,43 @@ fn an_announcement_that_expires_gives_its_place_back() {
     world.wait(1);
     assert_eq!(world.stage(&short.id()), None);
     assert_eq!(world.stage(&before), Some(Stage::Served));
+}
+
+/// PUR-4, ANN-3b: one that takes no authority away ends like any other, although an older is served.
+#[test]
+fn what_only_adds_to_the_served_version_ends_a_day_later() {
+    let mut world = served();
+    let two_leads = |others: &[PublicKey], at| {
+        let draft = announcement(alice()).roles(Some(alice()), others).at(at);
+        draft.tag(["M".to_owned(), bob().to_hex()]).event()
+    };
+    assert_eq!(world.submit(&two_leads(&[], NOW - 20)), Answer::Stored);
+    let adds = two_leads(&[key(3)], NOW - 10);
+    assert_eq!(world.submit(&adds), Answer::Purgatory);
+    world.wait(MINUTES_30);
+    assert_eq!(world.stage(&adds.id()), Some(Stage::Parked));
+    assert_eq!(world.deadline(&adds.id()), Some(NOW + MINUTES_30 + DAY));
+}
+
+/// PUR-15, KIND-3: nothing is owed where nothing is served, nor for a commit that cannot exist.
+#[test]
+fn a_pull_request_that_nobody_can_show_is_forgotten() {
+    let mut world = served();
+    let hollow = pull_request(key(5), alice(), oid(7)).with(["c", "abc123"]);
+    let hollow = hollow.event();
+    assert_eq!(world.submit(&hollow), Answer::Purgatory);
+    world.wait(MINUTES_30);
+    assert_eq!(world.stage(&hollow.id()), None);
+    assert!(is_marked(&world, &hollow));
+
+    let mut world = World::new();
+    world.submit(&announcement(alice()).event());
+    let request = pull_request(key(5), alice(), oid(7)).tag([
+        "clone".to_owned(),
+        format!("https://{HOST}/prs/{}/{REPO}.git", npub(&key(5))),
+    ]);
+    let request = request.event();
+    assert_eq!(world.submit(&request), Answer::Purgatory);
+    world.wait(MINUTES_30);
+    assert_eq!(world.stage(&request.id()), None);
 }
