@@ -180,15 +180,23 @@ fn what_another_scope_supports_stays() {
     let below = events.reply(on(COMMENT, 6, &[shared]), shared);
     events.reply(on(COMMENT, 5, &[below]), shared);
     let own = events.anchor(to(kind::ISSUE, 5, &[1]));
-    let both = events.reply(on(COMMENT, 6, &[own, shared]), shared);
+    let note = events.bare(draft(1, key(8)));
+    let both = events.reply(on(COMMENT, 6, &[own, shared, note]), shared);
     events.reply(on(COMMENT, 5, &[both]), shared);
+    let waits = pull_request(key(7), key(1), oid(1)).tag(["a".to_owned(), address(2)]);
+    let waits = events.anchor(waits);
+    events.waits(waits);
     // The comment of the other conversation mentions it: that keeps the issue, and nothing below it.
     let below_own = events.reply(on(COMMENT, 7, &[own]), own);
     expect(&events, &[below_own]);
     let Cascade::Found { unburdened, .. } = go(&events) else {
         panic!("no limit is near");
     };
-    assert_eq!(unburdened, [own], "REL-6");
+    assert_eq!(
+        unburdened,
+        [own],
+        "REL-6: the others carried nothing before"
+    );
 }
 
 /// DEL-4, REL-5: lists stop the walk, stay, and carry nothing.
@@ -381,6 +389,23 @@ fn what_only_a_member_mentions_follows_it_if_it_came_later() {
     events.anchor(announcement(key(2)));
     events.reply(on(COMMENT, 6, &[other, note.id()]), other);
     assert_eq!(take(&events, &[issue], 5).follows, []);
+}
+
+/// DEL-4: git data is what proposals hang on besides, and nothing else has any.
+#[test]
+fn only_a_served_proposal_needs_data_that_stays() {
+    let mut events = Events::default();
+    events.anchor(announcement(key(2)));
+    let issue = events.anchor(to(kind::ISSUE, 5, &[1, 2]));
+    let shared = pull_request(key(7), key(1), oid(1)).tag(["a".to_owned(), address(2)]);
+    let shown = events.anchor(shared.clone());
+    let waits = events.anchor(shared.content("again"));
+    events.waits(waits);
+    let goes = |backed| match goes_with(&events, &lost(), Limits::default(), backed) {
+        Cascade::Found { goes, .. } => goes,
+        capped @ Cascade::Capped(_) => panic!("{capped:?}"),
+    };
+    assert_eq!((goes(true), goes(false)), (vec![], vec![shown]), "{issue}");
 }
 
 /// DEL-4, REL-4, REL-6: only what is served and may carry keeps a member here.

@@ -5,6 +5,7 @@ use grasp_core::admission::{Answer, Rejection};
 use grasp_core::event::{VerifiedEvent, kind};
 use grasp_core::lifecycle::{Change, Stage, Standing};
 use grasp_core::refplan::{DesiredRefs, desired};
+use grasp_core::view::ObjectFacts;
 
 use crate::support::world::World;
 use crate::support::{Draft, NOW, REPO, announcement, at, draft, key, oid, pull_request, state};
@@ -171,6 +172,30 @@ fn deleting_the_winner_brings_back_the_state_before_it() {
     assert!(world.is_dirty(&world.view.repository(alice())));
     assert_eq!(world.stage(&announced.id()), Some(Stage::Served));
     assert_eq!(world.submit(&new), Rejection::Deleted.into(), "case 52");
+}
+
+/// DEL-2a: a state whose objects are gone shows nothing. One without any needs none.
+#[test]
+fn an_older_state_comes_back_only_with_its_objects() {
+    let Project {
+        mut world,
+        old,
+        new,
+        announced,
+    } = project();
+    world.facts = ObjectFacts::none();
+    world.submit(&of_events(alice(), &[&new]));
+    assert_eq!(world.stage(&old.id()), Some(Stage::Superseded));
+    assert_eq!(world.stage(&announced.id()), Some(Stage::Waiting));
+    let mut world = project().world;
+    let empty = state(alice(), &[]).at(NOW - 30).event();
+    let after = main_at(alice(), 1, NOW - 20);
+    world.submit(&empty);
+    world.submit(&after);
+    assert_eq!(world.winner_id(alice()), Some(after.id()));
+    world.facts = ObjectFacts::none();
+    world.submit(&of_events(alice(), &[&after]));
+    assert_eq!(world.winner_id(alice()), Some(empty.id()));
 }
 
 /// DEL-2: a deleted version is no rollback target.
