@@ -281,6 +281,23 @@ mod tests {
         }
     }
 
+    /// §2: as logs and the command line name repositories.
+    #[test]
+    fn repositories_are_shown_by_owner_and_name() {
+        let owner = PublicKey::from_byte_array([1; 32]);
+        let coordinate = Coordinate::new(owner, "my repo".parse().expect("valid"));
+        let shown = format!("{}/my repo", npub(&owner));
+        assert_eq!(coordinate.to_string(), shown);
+        let announced = RepoAddress::Announced(coordinate.clone());
+        let proposals = RepoAddress::Proposals(coordinate.clone());
+        assert_eq!(announced.to_string(), shown);
+        assert_eq!(proposals.to_string(), format!("prs/{shown}"));
+        for address in [announced, proposals] {
+            assert_eq!(address.coordinate(), &coordinate);
+            assert_eq!(address.identifier().as_str(), "my repo");
+        }
+    }
+
     #[test]
     fn an_address_keeps_colons_of_the_identifier() {
         let text = format!("30617:{}:a:b", "1".repeat(64));

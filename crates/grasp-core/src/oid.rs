@@ -43,7 +43,7 @@ impl Oid {
             return Err(OidError);
         }
         for (byte, pair) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
-            *byte = (digit(pair[0])? << 4) | digit(pair[1])?;
+            *byte = (digit(pair[0])? << 4) + digit(pair[1])?;
         }
         Ok(Self(bytes))
     }

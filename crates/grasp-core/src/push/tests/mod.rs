@@ -318,6 +318,21 @@ fn without_a_state_the_next_step_is_to_sign_one() {
     );
 }
 
+/// PUSH-10: who moves a ref declares it, who deletes one declares the rest.
+#[test]
+fn the_state_to_sign_first_is_with_or_without_the_ref() {
+    let waiting = state(key(3), 10, &[(MAIN, &hex(1))]);
+    for view in [project(), project().stated(waiting, Waiting)] {
+        let commands = [set(MAIN, 2), delete(V1)];
+        let plan = push(&view, &[(V1, 1)], &commands);
+        let (moves, deletes) = (reason(&plan, 0), reason(&plan, 1));
+        let first = ": publish a state (kind 30618) first";
+        let without = ": publish a state (kind 30618) without it first";
+        assert!(moves.ends_with(first), "{moves}");
+        assert!(deletes.ends_with(without), "{deletes}");
+    }
+}
+
 /// PUSH-10
 #[test]
 fn a_mismatch_names_the_ref_and_both_objects() {
