@@ -150,9 +150,12 @@ fn a_prs_repository_takes_its_submitter_s_proposals_and_nothing_else() {
         [true],
         "the repository is made on first push"
     );
-    for name in [MAIN, V1, "refs/notes/x"] {
-        assert_eq!(accepted(&to(request.event(), name)), [false], "{name}");
+    for name in [MAIN, V1] {
+        let plan = to(request.event(), name);
+        let only = "only refs/nostr/<event-id> can be pushed to a /prs/ repository";
+        assert_eq!(reason(&plan, 0), only, "{name}");
     }
+    assert_eq!(accepted(&to(request.event(), "refs/notes/x")), [false]);
 }
 
 /// PUSH-4, G1-16, §16
