@@ -13,6 +13,7 @@ use grasp_git::http::receive_pack::read_request;
 use grasp_git::ingest::{PackLimits, scan_pack};
 use grasp_git::pktline::{DATA_MAX, Packet, Reader, decode};
 use grasp_relay::message::{ClientMessage, claimed_id};
+use grasp_sync::client::message::RelayMessage;
 
 /// Commands of one push that are read.
 const COMMANDS_MAX: usize = 50;
@@ -80,6 +81,25 @@ pub fn messages(data: &[u8]) {
             }
         }
         Ok(ClientMessage::NegOpen { filter, .. }) => read_filter(filter),
+        _ => {}
+    }
+}
+
+/// A text of a relay that we follow, and the event in it.
+pub fn answers(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    match RelayMessage::parse(text) {
+        Ok(RelayMessage::Event(_, event)) => events(event.as_bytes()),
+        Ok(
+            RelayMessage::Closed(_, words)
+            | RelayMessage::NegError(_, words)
+            | RelayMessage::Notice(words),
+        ) => {
+            assert!(words.len() <= text.len().min(4 * 1_024), "prose is cut");
+        }
+        Ok(RelayMessage::NegMessage(_, message)) => assert!(message.len() * 2 <= text.len()),
         _ => {}
     }
 }

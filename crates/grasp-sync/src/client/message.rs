@@ -21,7 +21,7 @@ const WORDS_MAX: usize = 1_024;
 
 /// A message of a relay. Subscriptions are numbers: a name that is none is nobody's.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum RelayMessage<'a> {
+pub enum RelayMessage<'a> {
     /// `["EVENT", <subscription>, <event>]`: the event's text.
     Event(SubscriptionId, &'a str),
     /// `["EOSE", <subscription>]`.
@@ -43,11 +43,11 @@ pub(super) enum RelayMessage<'a> {
 /// The text is no message that a relay may send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("invalid relay message")]
-pub(super) struct Malformed;
+pub struct Malformed;
 
 impl<'a> RelayMessage<'a> {
     /// Reads one message.
-    pub(super) fn parse(text: &'a str) -> Result<Self, Malformed> {
+    pub fn parse(text: &'a str) -> Result<Self, Malformed> {
         let parts: Parts<'a> = serde_json::from_str(text).map_err(|_| Malformed)?;
         match parts.verb.as_ref() {
             "EVENT" => Ok(Self::Event(parts.subscription()?, parts.get(1)?)),

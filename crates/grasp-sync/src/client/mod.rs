@@ -8,7 +8,7 @@
 mod check;
 mod conversation;
 mod intake;
-mod message;
+pub mod message;
 mod reconcile;
 mod writer;
 

@@ -37,6 +37,7 @@ fn no_input_makes_a_parser_panic() {
         run("receive_pack", targets::receive_pack),
         run("packs", targets::packs),
         run("messages", targets::messages),
+        run("answers", targets::answers),
         run("events", targets::events),
     ];
     assert!(inputs.iter().all(|count| *count >= 10), "{inputs:?}");
