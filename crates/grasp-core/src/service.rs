@@ -227,6 +227,29 @@ mod tests {
         assert_eq!(service.base_path(), "/services/grasp");
     }
 
+    /// NAME-5: owner, name and nothing else.
+    #[test]
+    fn a_clone_url_names_both_owner_and_repository() {
+        let service = ServiceAddress::parse("grasp.example.com", "/").expect("valid");
+        let (owner, other) = (repo().owner, PublicKey::from_byte_array([2; 32]));
+        let is_ours = |path: &str| {
+            let url = format!("https://grasp.example.com/{path}");
+            service.is_clone_url(&url, &repo())
+        };
+        let (owner, other) = (npub(&owner), npub(&other));
+        assert!(is_ours(&format!("{owner}/my%20repo.git")));
+        for path in [
+            format!("{owner}/other.git"),
+            format!("{other}/my%20repo.git"),
+            format!("{owner}/my%20repo"),
+            format!("{owner}/my%20repo.git/x"),
+            owner.clone(),
+            String::new(),
+        ] {
+            assert!(!is_ours(&path), "{path}");
+        }
+    }
+
     /// NAME-5: as it stands in a URL.
     #[test]
     fn the_authority_has_a_port_where_one_was_given() {

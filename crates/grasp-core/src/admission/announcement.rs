@@ -252,3 +252,85 @@ fn supersede_served(after: &mut RepoView, owner: &PublicKey, cx: Circumstances<'
         .filter(|entry| entry.stage == Stage::Served)
         .for_each(|entry| entry.supersede(cx));
 }
+
+#[cfg(test)]
+mod tests {
+    use nostr::event::EventId;
+
+    use super::*;
+    use crate::lifecycle::Stage::{Held, Served, Waiting};
+    use crate::lifecycle::{Archive, Change};
+    use crate::testing::project::{announcement, repo, state, view};
+    use crate::testing::{NOW, at, cx, key, oid, policy};
+
+    /// What was Alice's, held since a while, and its git data in the archive until then.
+    fn left(until: u64) -> (RepoView, EventId) {
+        let signed = state(key(1), 10, &[("refs/heads/main", &oid(1).to_string())]);
+        let mut left = view()
+            .announced(announcement(key(1), 10, vec![]), Held)
+            .stated(signed.clone(), Held)
+            .build();
+        let archive = Archive {
+            since: at(NOW - 100),
+            until: at(until),
+            returns: false,
+        };
+        left.archives.insert(key(1), archive);
+        (left, signed.id())
+    }
+
+    fn announced_again(left: &RepoView, facts: &ObjectFacts) -> (EventId, Decision) {
+        let again = announcement(key(1), 20, vec![]);
+        let load = PurgatoryLoad::default();
+        let decision = admit_announcement(&again, left, facts, load, cx(&policy()));
+        (again.id(), decision)
+    }
+
+    fn archived(commit: u8) -> ObjectFacts {
+        let mut facts = ObjectFacts::none();
+        facts.add_archived(repo(key(1)), oid(commit));
+        facts
+    }
+
+    fn returns(batch: &Batch) -> bool {
+        let repository = repo(key(1));
+        batch.contains(&Change::Unarchive { repository })
+    }
+
+    fn stored_as(batch: &Batch, id: EventId) -> Option<Stage> {
+        batch.iter().find_map(|change| match change {
+            Change::Insert { event, stage, .. } if event.id() == id => Some(*stage),
+            _ => None,
+        })
+    }
+
+    /// ANN-2, DEL-6
+    #[test]
+    fn a_scope_comes_back_at_once_with_what_the_archive_has() {
+        let (left, signed) = left(NOW + 1);
+        let (again, decision) = announced_again(&left, &archived(1));
+        assert_eq!(decision.answer, Answer::Stored);
+        assert_eq!(stored_as(&decision.batch, again), Some(Served));
+        let served = Change::Move {
+            event: signed,
+            stage: Served,
+            deadline: None,
+        };
+        assert!(decision.batch.contains(&served) && returns(&decision.batch));
+    }
+
+    /// ANN-2, DEL-6: like a new one, and the archive stays where it is.
+    #[test]
+    fn without_its_data_a_scope_that_comes_back_waits() {
+        let (kept, signed) = left(NOW + 1);
+        let (over, _) = left(NOW);
+        for (left, facts) in [(&kept, archived(2)), (&over, archived(1))] {
+            let (again, decision) = announced_again(left, &facts);
+            assert_eq!(decision.answer, Answer::Purgatory);
+            assert_eq!(stored_as(&decision.batch, again), Some(Waiting));
+            let moved =
+                |change: &Change| matches!(change, Change::Move { event, .. } if *event == signed);
+            assert!(!decision.batch.iter().any(moved) && !returns(&decision.batch));
+        }
+    }
+}
