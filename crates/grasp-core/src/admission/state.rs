@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use crate::lifecycle::Change;
     use crate::lifecycle::Stage::{Held, Parked, Served, Superseded, Waiting};
-    use crate::testing::project::{announcement, announcement_elsewhere, state, view};
+    use crate::testing::project::{announcement, announcement_elsewhere, repo, state, view};
     use crate::testing::{NOW, at, cx, key, oid, policy};
 
     fn admitted(view: &RepoView, known: &Known) -> Decision {
@@ -133,6 +133,24 @@ mod tests {
         for stage in [Parked, Superseded, Held] {
             assert_eq!(answer(20, stage), Answer::Purgatory, "{stage:?}");
         }
+    }
+
+    /// KIND-5, DEL-12: what lost before it came is no rollback material either.
+    #[test]
+    fn a_state_that_is_outdated_is_not_stored() {
+        let served = state(key(1), 20, &[("refs/heads/main", &oid(2).to_string())]);
+        let view = view()
+            .announced(announcement(key(1), 1, vec![]), Served)
+            .stated(served, Served)
+            .build();
+        let event = state(key(1), 10, &[("refs/heads/main", &oid(1).to_string())]);
+        let mut objects = ObjectFacts::none();
+        objects.add(repo(key(1)), oid(1));
+        objects.add(repo(key(1)), oid(2));
+        let (known, load) = (Known::default(), PurgatoryLoad::default());
+        let decision = admit_state(&event, &view, &objects, &known, load, cx(&policy()));
+        assert_eq!(decision.answer, Answer::Superseded);
+        assert_eq!(decision.batch, []);
     }
 
     /// ST-1: it is said whether there is no announcement at all, or none that gives the author a say.

@@ -153,6 +153,28 @@ fn who_has_no_say_any_more_is_named() {
     assert_eq!(view.membership(3), Membership::Uninvited { lists });
 }
 
+/// §4: whose states count comes first, and who only claims a tie last.
+#[test]
+fn people_are_told_by_what_they_are_to_the_repository() {
+    let lead = vec![role("M", key(5), &[])];
+    let root = [
+        ("M", 5, &[][..]),
+        ("m", 4, &[]),
+        ("m", 2, &[]),
+        ("m", 3, &["1", "2"]),
+    ];
+    let root = root.map(|(letter, n, times)| role(letter, key(n), times));
+    let view = served(&[
+        (1, lead),
+        (4, lists(&[5])),
+        (5, root.to_vec()),
+        (6, lists(&[5])),
+    ]);
+    let people = view.explained().people;
+    let told: Vec<u8> = people.iter().map(|it| it.key.to_bytes()[0]).collect();
+    assert_eq!(told, [5, 4, 1, 2, 3, 6]);
+}
+
 /// MNT-11
 #[test]
 fn under_the_recursive_rule_a_listing_is_the_reason() {

@@ -144,3 +144,92 @@ fn place<T: Parsed>(entry: &Entry<T>, order: impl Fn(Version) -> Order) -> (Even
     };
     (entry.id(), place)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lifecycle::Stage::{Served, Superseded, Waiting};
+    use crate::testing::project::{announcement, proposal, prs_repo, repo, state, upload, view};
+    use crate::testing::{key, oid};
+
+    fn to(event: EventId, stage: Stage) -> Change {
+        Change::Move {
+            event,
+            stage,
+            deadline: None,
+        }
+    }
+
+    /// AFTER-3: what leaves, what waits, then what is published, in the order in which peers can take it.
+    #[test]
+    fn a_batch_is_in_the_order_in_which_it_is_to_be_seen() {
+        let announced = [40, 30].map(|at| announcement(key(at), at.into(), vec![]));
+        let states = [20, 10].map(|at| state(key(at), at.into(), &[]));
+        let asked = proposal(key(5), 1, &oid(1).to_string(), &[key(1)]);
+        let waits = announcement(key(2), 90, vec![]);
+        let gone = announcement(key(3), 1, vec![]);
+        let [before, mut after] = [Superseded, Served].map(|stage| {
+            let view = view()
+                .announced(announced[0].clone(), stage)
+                .announced(announced[1].clone(), stage)
+                .stated(states[0].clone(), stage)
+                .stated(states[1].clone(), stage)
+                .proposed(&asked, stage);
+            let waits_by_now = if stage == Served { Waiting } else { Served };
+            view.announced(waits.clone(), waits_by_now).build()
+        });
+        after
+            .announcements
+            .values_mut()
+            .flatten()
+            .for_each(|entry| entry.deadline = None);
+        let mut before = before;
+        before.merge(view().announced(gone.clone(), Served).build());
+        let published = [
+            announced[1].id(),
+            announced[0].id(),
+            states[1].id(),
+            states[0].id(),
+            asked.id(),
+        ];
+        let removed = Change::Remove { event: gone.id() };
+        let first = [removed, to(waits.id(), Waiting)];
+        let published = published.map(|event| to(event, Served));
+        let expected: Batch = first.into_iter().chain(published).collect();
+        assert_eq!(difference(&before, &after, None), expected);
+    }
+
+    /// PR-4, REF-6: only what is new, and what is no more.
+    #[test]
+    fn uploads_and_places_are_made_and_dropped_one_by_one() {
+        let asked = proposal(key(5), 1, &oid(1).to_string(), &[key(1)]);
+        let record = |commit, owner| upload(asked.id(), oid(commit), repo(key(owner)));
+        let before = view()
+            .uploaded(record(1, 1))
+            .uploaded(record(1, 2))
+            .uploaded(record(1, 3))
+            .placed(asked.id(), prs_repo(key(5)))
+            .build();
+        let after = view()
+            .uploaded(record(1, 1))
+            .uploaded(record(2, 2))
+            .uploaded(record(1, 4))
+            .placed(asked.id(), prs_repo(key(5)))
+            .placed(asked.id(), prs_repo(key(6)))
+            .build();
+        let expected = [
+            Change::DropUpload {
+                event: asked.id(),
+                repository: repo(key(3)),
+            },
+            Change::Upload(record(2, 2)),
+            Change::Upload(record(1, 4)),
+            Change::Place {
+                event: asked.id(),
+                repository: prs_repo(key(6)),
+            },
+        ];
+        assert_eq!(difference(&before, &after, None), expected);
+        assert_eq!(difference(&before, &before, None), []);
+    }
+}
