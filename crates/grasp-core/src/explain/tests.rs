@@ -318,10 +318,13 @@ fn the_repository_that_lacks_least_is_named() {
         deadline: None,
     };
     asked.view.states.insert(key(1), vec![entry]);
-    let StateWhy::Lacks { at, missing, .. } = asked.why(&next) else {
-        panic!("it lacks an object");
+    let least = |asked: &Asked| match asked.why(&next) {
+        StateWhy::Lacks { at, missing, .. } => (at, missing.len()),
+        other => panic!("{other:?}"),
     };
-    assert_eq!((at, missing.len()), (repo(key(2)), 1));
+    assert_eq!(least(&asked), (repo(key(2)), 1));
+    asked.facts.add(repo(key(1)), oid(0x22));
+    assert_eq!(least(&asked), (repo(key(1)), 1), "of two alike this one");
 }
 
 /// KIND-3, KIND-6, DEL-5, DEL-12

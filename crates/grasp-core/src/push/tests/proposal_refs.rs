@@ -170,7 +170,8 @@ fn uploads_are_bounded_per_repository() {
     let accepted = accepted(&plan);
     assert!(accepted[0], "the fiftieth");
     assert!(!accepted[1..].contains(&true));
-    assert!(reason(&plan, 1).starts_with("50 uploads wait here"));
+    assert!(reason(&plan, 1).starts_with("50 uploads wait here") && plan.crowded);
+    assert!(!push(&full, &[], &commands[..1]).crowded);
 }
 
 /// PUSH-4, PUR-9: a record whose time is over is made anew, even where there is no room for another.
