@@ -462,3 +462,22 @@ fn old_news_of_a_scope_that_left_is_nothing_new() {
     assert_eq!(world.submit(&at(NOW - 5)), Answer::Purgatory);
     assert_eq!(world.sync(&at(NOW - 4)), Answer::Purgatory, "it is here");
 }
+
+/// ANN-6: who is listed by somebody who is listed is known with them, however long the chain.
+#[test]
+fn a_chain_of_listed_keys_is_served_with_its_first() {
+    let mut world = World::new();
+    world.submit(&announcement(alice()).maintainers(&[bob()]).event());
+    let chain = [2, 3, 4, 5].map(|n| {
+        let lists = vec![crate::support::project::maintainers(&[key(n + 1)])];
+        announcement_elsewhere(key(n), NOW, lists).event().clone()
+    });
+    for link in &chain {
+        assert_eq!(world.submit(link), Answer::Purgatory);
+    }
+    world.submit(&state(alice(), &[("refs/heads/main", oid(1))]).event());
+    world.receive(alice(), &[oid(1)]);
+    for link in &chain {
+        assert_eq!(world.stage(&link.id()), Some(Stage::Served));
+    }
+}

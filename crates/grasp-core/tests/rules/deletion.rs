@@ -586,3 +586,26 @@ fn git_of_what_was_served_is_archived_and_of_what_waited_is_not() {
     world.submit(&of_address(alice(), &waiting));
     assert_eq!(archived(&world), []);
 }
+
+/// DEL-2, ANN-6: what waits already waits no longer by it, and what asks for no place here has none to lose.
+#[test]
+fn only_served_repositories_go_back_to_purgatory() {
+    let mut world = World::new();
+    world.submit(&announcement(alice()).maintainers(&[bob()]).event());
+    let signed = main_at(alice(), 1, NOW - 50);
+    world.submit(&signed);
+    world.receive(alice(), &[oid(1)]);
+    let bobs = announcement(bob()).maintainers(&[alice()]);
+    let elsewhere = bobs.clone().without("clone").at(NOW - 40).event();
+    assert_eq!(world.submit(&elsewhere), Answer::Stored);
+    let empty = state(alice(), &[]).at(NOW - 30).event();
+    assert_eq!(world.submit(&empty), Answer::Stored);
+    let here = bobs.at(NOW - 20).event();
+    assert_eq!(world.submit(&here), Answer::Purgatory, "KIND-6");
+    world.now += 600;
+    world.submit(&of_address(alice(), &signed));
+    assert_eq!(world.winner_id(alice()), None);
+    assert_eq!(world.stage(&elsewhere.id()), Some(Stage::Served));
+    assert_eq!(world.stage(&here.id()), Some(Stage::Waiting));
+    assert_eq!(world.deadline(&here.id()), Some(NOW + 1800));
+}
