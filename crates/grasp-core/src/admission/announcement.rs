@@ -10,7 +10,7 @@ use crate::lifecycle::{Batch, Stage};
 use crate::policy::{Circumstances, Hosting, Origin};
 use crate::retract::abandon_states;
 use crate::settle::{
-    Groups, Versions, counts, difference, dirtied, has_archive, promote, recover, supported,
+    Groups, Versions, difference, dirtied, has_archive, promote, recover, supported,
 };
 use crate::view::{Entry, ObjectFacts, RepoView};
 
@@ -118,9 +118,7 @@ impl Asking<'_> {
         let waiting = |stage| matches!(stage, Stage::Served | Stage::Waiting);
         let known_by_served = supported(self.view, &self.groups, served, Some(&owner));
         let known_by_waiting = supported(self.view, &self.groups, waiting, Some(&owner));
-        let hosted = self
-            .versions()
-            .any(|entry| counts(entry.stage) && self.groups.hosts(&entry.id()));
+        let hosted = self.versions().any(|entry| self.groups.hosts(&entry.id()));
         let mut after = self.view.clone();
         if known_by_served.contains(&owner) {
             if self.is_outdated() {

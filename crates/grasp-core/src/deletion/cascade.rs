@@ -233,7 +233,7 @@ impl<'a, G: Graph> Walk<'a, G> {
         let ours = self.policy.relay_owner;
         for Found { node, part } in &self.nodes {
             let floor = match part {
-                Part::Anchor => Level::Anchor,
+                Part::Anchor => Level::Carries,
                 Part::Apart => Level::Bare,
                 // EV-2: what the relay's owner says needs nothing to hang on.
                 Part::Dependent if node.author() == ours => Level::Bare,
@@ -253,15 +253,16 @@ fn is_proposal(node: &Node) -> bool {
     kind::is_proposal(node.kind())
 }
 
-/// What an event may carry, as [`Standing`] has it, without what left.
+/// What an event may carry without what left: less fine than [`Standing`], for whether it is an anchor or a
+/// reply is settled, and makes no difference to what stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     /// Nothing supports it.
     None,
     /// It may stay and carries nothing.
     Bare,
-    Reply,
-    Anchor,
+    /// It stays, and others may hang on it.
+    Carries,
 }
 
 struct Support<'w> {
@@ -298,17 +299,9 @@ impl Support<'_> {
         if *part != Part::Dependent || self.lacks_data[place] {
             return self.floors[place];
         }
-        let targets = &self.refers_to[place];
-        let anchored = |target: &&usize| self.levels[**target] == Level::Anchor;
-        let announced = targets
-            .iter()
-            .filter(anchored)
-            .any(|target| self.nodes[*target].node.kind() == kind::ANNOUNCEMENT);
-        let carries = |other: &usize| self.levels[*other] >= Level::Reply;
-        let level = if announced && kind::is_root(node.kind()) {
-            Level::Anchor
-        } else if targets.iter().any(carries) {
-            Level::Reply
+        let carries = |other: &usize| self.levels[*other] == Level::Carries;
+        let level = if self.refers_to[place].iter().any(carries) {
+            Level::Carries
         } else if self.referred_by[place].iter().any(carries) {
             Level::Bare
         } else {

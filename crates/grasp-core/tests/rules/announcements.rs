@@ -481,3 +481,27 @@ fn a_chain_of_listed_keys_is_served_with_its_first() {
         assert_eq!(world.stage(&link.id()), Some(Stage::Served));
     }
 }
+
+/// ANN-6: a newer word of somebody who asks for no place waits on in the place of the older.
+#[test]
+fn a_newer_listing_waits_as_long_as_the_one_before_it() {
+    let mut world = World::new();
+    let elsewhere = |owner, at| announcement_elsewhere(owner, at, vec![]).event().clone();
+    world.submit(
+        &announcement(alice())
+            .maintainers(&[bob()])
+            .at(NOW - 90)
+            .event(),
+    );
+    let old = elsewhere(bob(), NOW - 50);
+    assert_eq!(world.submit(&old), Answer::Purgatory);
+    // Nobody who waits lists Bob any more.
+    world.submit(&announcement(alice()).at(NOW - 40).event());
+    world.now += 600;
+    let new = elsewhere(bob(), NOW - 30);
+    assert_eq!(world.submit(&new), Answer::Purgatory);
+    assert_eq!(world.stage(&old.id()), None);
+    assert_eq!(world.deadline(&new.id()), Some(NOW + MINUTES_30));
+    assert_eq!(world.submit(&old), Answer::Superseded);
+    assert_eq!(world.submit(&elsewhere(key(3), NOW)), not_listed());
+}
