@@ -439,11 +439,14 @@ fn refs_are_compared_with_what_they_should_be() {
 /// Whoever floods an identifier does not flood the terminal.
 #[test]
 fn long_lists_are_cut_and_say_so() {
-    let many = (0..150).fold(alone(), |view, at| {
-        view.stated(state(key(1), at, &[("refs/heads/main", ONE)]), Waiting)
-    });
-    let explanation = Asked::of(many).explained();
-    assert_eq!(explanation.states.len(), VERSIONS_MAX);
-    assert!(explanation.is_cut);
-    assert!(!Asked::of(alone()).explained().is_cut);
+    let told = |number: u64| {
+        let many = (0..number).fold(alone(), |view, at| {
+            view.stated(state(key(1), at, &[("refs/heads/main", ONE)]), Waiting)
+        });
+        let explanation = Asked::of(many).explained();
+        (explanation.states.len(), explanation.is_cut)
+    };
+    assert_eq!(told(150), (VERSIONS_MAX, true));
+    assert_eq!(told(100), (VERSIONS_MAX, false));
+    assert_eq!(told(0), (0, false));
 }

@@ -192,7 +192,8 @@ fn only_what_has_support_comes_back() {
     let comment = events.held(on(root));
     let answer = events.held(on(comment));
     let lost = events.held(on(stays_away));
-    let mentioned = events.add(draft(1, key(4)), Held, Standing::Bare);
+    // What carries nothing came in without support, whatever it refers to.
+    let mentioned = events.add(on(stays_away).at(NOW), Held, Standing::Bare);
     let unknown = EventId::from_byte_array([8; 32]);
     let step = [unknown, comment, answer, lost, mentioned, root];
     let back = [comment, answer, mentioned].map(|event| (event, None));

@@ -425,6 +425,8 @@ fn what_carries_nothing_keeps_no_member_here() {
         events.reply(on(COMMENT, 5, &[root]), root)
     };
     assert!(stays(&issue) && stays(&reply));
+    // Where it is from does not matter, if it was here before.
+    assert!(stays(&|events| events.anchor(to(kind::ISSUE, 5, &[9]))));
     assert!(!stays(&|events| events.bare(draft(1, key(5)))));
     assert!(!stays(
         &|events| events.anchor(draft(kind::GRASP_LIST, key(5)))
@@ -490,6 +492,21 @@ fn newcomers_of_their_own_right_stay() {
         (planned.goes, planned.follows),
         (vec![issue, theirs], vec![])
     );
+}
+
+/// DEL-4: what the store asks about its data.
+#[test]
+fn a_node_is_read_as_the_proposal_that_it_is() {
+    let mut events = Events::default();
+    let asked = pull_request(key(7), key(1), oid(1));
+    let id = events.anchor(asked.clone());
+    events.anchor(to(kind::ISSUE, 5, &[1]));
+    let read = events
+        .nodes
+        .iter()
+        .map(|node| node.proposal().map(|it| (it.id(), it.tip())));
+    let expected = Some((id, asked.proposal().tip()));
+    assert_eq!(read.collect::<Vec<_>>(), [expected, None]);
 }
 
 /// DEL-4
