@@ -134,6 +134,7 @@ mod tests {
     fn an_entry_names_an_owner_a_repository_or_an_identifier() {
         let (alice, bob) = (npub(&key(1)), npub(&key(2)));
         let named = list(&[&alice, &format!("{bob}/ab"), "spam"]);
+        assert!(!named.is_empty() && list(&[]).is_empty());
         for (scope, by) in [
             (scope(1, "x"), Some(alice.clone())),
             (scope(2, "ab"), Some(format!("{bob}/ab"))),

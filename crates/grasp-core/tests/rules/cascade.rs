@@ -494,6 +494,29 @@ fn newcomers_of_their_own_right_stay() {
     );
 }
 
+/// DEL-4, REL-6: it carries nothing, so it keeps no member; but it has something else to hang on.
+#[test]
+fn a_newcomer_that_others_hold_up_does_not_follow() {
+    let follows = |refers: bool, mentioned: bool| {
+        let mut events = Events::default();
+        let member = events.anchor(to(kind::ISSUE, 5, &[1]));
+        let stays = events.anchor(to(kind::ISSUE, 5, &[2]));
+        let refers = refers.then_some(stays);
+        let note = on(1, 8, refers.as_slice()).tag(["e".to_owned(), member.to_hex()]);
+        let id = note.clone().event().id();
+        if mentioned {
+            events.reply(on(COMMENT, 6, &[stays, id]), stays);
+        }
+        let horizon = events.nodes.len() as u64;
+        events.bare(note);
+        let outcome = take(&events, &[member], horizon);
+        assert_eq!(outcome.goes, [member]);
+        outcome.follows == [id]
+    };
+    assert!(follows(false, false));
+    assert!(!follows(true, false) && !follows(false, true));
+}
+
 /// DEL-4: what the store asks about its data.
 #[test]
 fn a_node_is_read_as_the_proposal_that_it_is() {
