@@ -98,6 +98,7 @@ impl Engine {
             return false;
         };
         live.is_answered = true;
+        live.too_many = 0;
         let filters = live.filters.clone();
         let refused_at = live.refused_at.take();
         if filters

@@ -39,6 +39,8 @@ pub struct LiveSubscription {
     pub(super) refused_at: Option<Time>,
     /// It was refused once for want of a proof of identity.
     pub(super) after_auth: bool,
+    /// How often in a row it was one query too many.
+    pub(super) too_many: u32,
 }
 
 impl LiveSubscription {

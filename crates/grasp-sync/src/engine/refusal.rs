@@ -92,9 +92,9 @@ impl Refusal {
             Some(Self::TooManyBytes)
         } else if has(&["filters", "filter count"]) {
             Some(Self::TooManyFilters)
-        } else if has(&["subscription", "concurrent req", "subs"]) {
+        } else if has(&["subscription", "concurrent req", "subs", "too many reqs"]) {
             Some(Self::TooManySubscriptions)
-        } else if has(&["queries", "requests at once", "too many reqs"]) {
+        } else if has(&["queries", "requests at once"]) {
             Some(Self::TooManyQueries)
         } else {
             None
@@ -161,6 +161,7 @@ mod tests {
                 "error: too many subscriptions",
                 Refusal::TooManySubscriptions,
             ),
+            ("rate-limited: too many REQs", Refusal::TooManySubscriptions),
             (
                 "Maximum concurrent subscription count reached",
                 Refusal::TooManySubscriptions,

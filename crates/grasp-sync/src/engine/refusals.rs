@@ -9,6 +9,9 @@ use super::refusal::Refusal;
 use super::settings::AUTH_MAX;
 use super::{Engine, Timer};
 
+/// A live subscription that was so often in a row one query too many is one subscription too many.
+const TOO_MANY_MAX: u32 = 3;
+
 impl Engine {
     pub(super) fn closed(&mut self, relay: RelayId, subscription: SubscriptionId, reason: &str) {
         self.refused(relay, subscription, Refusal::read(reason));
@@ -190,6 +193,8 @@ impl Engine {
         let wants_auth = refusal == Refusal::AuthRequired;
         let is_policy = refusal == Refusal::Policy || (wants_auth && live.after_auth);
         live.after_auth |= wants_auth;
+        live.too_many += u32::from(refusal == Refusal::TooManyQueries);
+        let no_pause_helps = live.too_many >= TOO_MANY_MAX;
         live.refused_at.get_or_insert(self.now);
         let filters = live.filters.clone();
         match refusal {
@@ -199,6 +204,10 @@ impl Engine {
                     [only] => self.leave_out(relay, only.shape()),
                     _ => session.single_filters(),
                 }
+                self.arrange_anew(relay);
+            }
+            Refusal::TooManyQueries if no_pause_helps => {
+                self.heed(relay, Refusal::TooManySubscriptions);
                 self.arrange_anew(relay);
             }
             Refusal::AuthRequired | Refusal::RateLimited | Refusal::TooManyQueries => {

@@ -321,3 +321,61 @@ fn what_is_too_large_to_follow_live_is_polled_even_after_a_reconnect() {
     assert_eq!(before, after, "the size that was learned survives");
     assert!(polled(&script) > 0);
 }
+
+/// SYNC-43: a relay may say "too many queries" and mean how many are open. Pauses do not help then: what it does not take
+/// live is polled, and the histories are read all the same.
+#[test]
+fn a_relay_that_always_finds_a_subscription_too_many_is_not_asked_for_ever() {
+    let allowed = 3;
+    let mut script = connected();
+    let mut open = BTreeSet::new();
+    let mut answer = |script: &mut Script| {
+        let mut refused = 0;
+        for output in script.take() {
+            match output {
+                Output::Unsubscribe { subscription, .. } => {
+                    open.remove(&subscription);
+                }
+                Output::Subscribe {
+                    connection,
+                    subscription,
+                    ..
+                } if open.len() >= allowed && !open.contains(&subscription) => {
+                    refused += 1;
+                    let reason = "rate-limited: too many queries".to_owned();
+                    let closed = PeerMessage::Closed {
+                        subscription,
+                        reason,
+                    };
+                    script.hear(connection, closed);
+                }
+                Output::Subscribe {
+                    connection,
+                    subscription,
+                    ..
+                } => {
+                    open.insert(subscription);
+                    script.hear(connection, PeerMessage::Eose { subscription });
+                }
+                _ => {}
+            }
+        }
+        refused
+    };
+    let mut pass = |script: &mut Script, secs: u64| {
+        let steps = (0..secs * 5).map(|_| {
+            script.pass(Duration::from_millis(200));
+            answer(script)
+        });
+        steps.sum::<u32>()
+    };
+    pass(&mut script, 60);
+    for n in 0..12 {
+        script.give(Input::Noticed(root(100 + n, 1)));
+        pass(&mut script, 30);
+    }
+    pass(&mut script, 600);
+    assert_eq!(script.books(1), (14, 0, 0), "all is confirmed");
+    let refused = pass(&mut script, 3_600);
+    assert!(refused < 10, "refused {refused} times within an hour");
+}
