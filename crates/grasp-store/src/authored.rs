@@ -15,7 +15,7 @@ use crate::view::{View, parse_address};
 
 /// Of those who name a repository so many are looked at. Where all of them are its owner's, nobody will
 /// miss it.
-const NAMING_MAX: usize = 1000;
+pub(crate) const NAMING_MAX: usize = 1000;
 
 impl View<'_> {
     /// All events of `author` made up to `until`; versions of one thing stand together. The request to

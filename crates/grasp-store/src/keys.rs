@@ -113,16 +113,25 @@ pub(crate) fn suffix(created_at: u64, id: &[u8; 32], sequence: Sequence) -> Suff
 
 /// A repository as bytes: no prefix of another's, since identifiers have no NUL.
 pub(crate) fn repository_key(repository: &RepoAddress) -> LongKey {
-    let (space, coordinate): (u8, _) = match repository {
-        RepoAddress::Announced(coordinate) => (0, coordinate),
-        RepoAddress::Proposals(coordinate) => (1, coordinate),
+    let (space, coordinate) = match repository {
+        RepoAddress::Announced(coordinate) => (Space::Announced, coordinate),
+        RepoAddress::Proposals(coordinate) => (Space::Proposals, coordinate),
     };
-    LongKey::new(&[
-        &[space],
-        coordinate.owner.as_bytes(),
-        coordinate.identifier.as_str().as_bytes(),
-        &[0],
-    ])
+    owner_key(space, &coordinate.owner)
+        .with(coordinate.identifier.as_str().as_bytes())
+        .with(&[0])
+}
+
+/// Repositories of one kind.
+#[derive(Clone, Copy)]
+pub(crate) enum Space {
+    Announced = 0,
+    Proposals = 1,
+}
+
+/// What [`repository_key`] begins with for all repositories of one owner.
+pub(crate) fn owner_key(space: Space, owner: &PublicKey) -> LongKey {
+    LongKey::new(&[&[space as u8], owner.as_bytes()])
 }
 
 /// Reads [`repository_key`] back; the rest of the bytes follows.

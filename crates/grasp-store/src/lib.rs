@@ -40,6 +40,7 @@ mod plans;
 mod proposals;
 mod query;
 mod record;
+mod remains;
 mod requests;
 mod store;
 mod tables;

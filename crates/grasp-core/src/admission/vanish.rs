@@ -11,7 +11,7 @@ use crate::request::{gates, keep, vanish};
 /// What the store says around a request to vanish.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct VanishFacts {
-    /// Something that its author made up to its time is here.
+    /// Something that its author made up to its time is here, or git data is left of it.
     pub found: bool,
     /// Requests of the author that were of no use yet (§16).
     pub unused_requests: usize,

@@ -10,6 +10,7 @@
 mod cascade;
 mod graph;
 mod leave;
+mod remains;
 mod step;
 
 use std::collections::BTreeSet;
@@ -25,6 +26,7 @@ pub use cascade::{Cap, Cascade, Limits, cascade};
 pub use graph::{Graph, Name, Node};
 pub(crate) use leave::{leaves_behind, take_away};
 pub use leave::{remove_author_step, remove_dependents, remove_scope, remove_tests};
+pub use remains::{REMAINS_MAX, Remains};
 pub use step::{Outcome, Step, step};
 
 /// A step removes at most so many events (DEL-4).

@@ -452,7 +452,8 @@ fn decide(
         (Arrival::Vanish(_), _) => {
             let (author, until) = (event.author(), event.created_at());
             let facts = VanishFacts {
-                found: view.has_authored(&author, until, &event.id())?,
+                found: view.has_authored(&author, until, &event.id())?
+                    || !view.remains_of(&author)?.is_empty(),
                 unused_requests: view.unused_requests(&author)?,
             };
             let idle = view.idle_load(event, cx.policy.idle_events)?;

@@ -214,6 +214,61 @@ async fn git_data_of_another_maintainer_is_archived_whoever_named_it() {
     assert!(world.archived(&bob).is_empty());
 }
 
+/// DEL-8, PR-4: what was pushed ahead of its event has no author but whose `/prs/` repository it is in.
+#[tokio::test]
+async fn what_waits_for_an_event_of_theirs_goes_too() {
+    let world = World::new();
+    let carol = Person::named("carol");
+    let upload = format!("refs/nostr/{}", "5".repeat(64));
+    for submitter in [&alice(), &carol] {
+        let pushed = world.push_to_prs(submitter, &upload, commit(1).await).await;
+        pushed.accepted();
+    }
+    let request = vanish(&alice(), HERE).sign();
+    world.send(&request).await.is_stored();
+    assert_eq!((world.prs(&alice()), world.prs(&carol)), (None, Some(1)));
+    assert_eq!(world.left(&request), Some(270 * DAY), "it was of use");
+}
+
+/// DEL-8, DEL-5: an earlier deletion left it in the archive.
+#[tokio::test]
+async fn git_data_that_was_archived_before_goes_at_once() {
+    let world = World::new();
+    let (announcement, _) = world.serving(&alice()).await;
+    let deletion = alice()
+        .draft(kind::DELETION)
+        .tag(["a".to_owned(), alice().coordinate(REPO)])
+        .sign();
+    world.send(&deletion).await.is_stored();
+    assert_eq!(world.stage(&announcement), Some(Stage::Held));
+    assert_eq!(world.archived(&alice()).len(), 1);
+    world.send(&vanish(&alice(), HERE).sign()).await.is_stored();
+    assert_eq!(world.stage(&announcement), None);
+    assert!(world.archived(&alice()).is_empty());
+}
+
+/// DEL-8, DEL-6: what others hung on it would come back with it.
+#[tokio::test]
+async fn git_data_that_others_may_miss_stays_in_the_archive() {
+    let world = World::new();
+    world.serving(&alice()).await;
+    let carol = Person::named("carol");
+    let theirs = carol.issue(&alice().coordinate(REPO)).sign();
+    world.send(&theirs).await.is_stored();
+    for _ in 0..2 {
+        world.send(&vanish(&alice(), HERE).sign()).await.is_stored();
+        assert_eq!(world.stage(&theirs), Some(Stage::Held));
+        assert_eq!(world.archived(&alice()).len(), 1);
+    }
+    // Its author does not want it back either.
+    world
+        .send(&carol.deletion(&theirs).sign())
+        .await
+        .is_stored();
+    world.send(&vanish(&alice(), HERE).sign()).await.is_stored();
+    assert!(world.archived(&alice()).is_empty());
+}
+
 /// EV-1, DEL-8: of the relay owner too.
 #[tokio::test]
 async fn the_relay_owner_can_vanish() {

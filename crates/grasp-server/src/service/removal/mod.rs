@@ -6,6 +6,7 @@
 
 mod audit;
 mod data;
+mod remains;
 mod steps;
 
 use std::collections::BTreeSet;

@@ -19,7 +19,12 @@ impl Service {
         // Ends: whatever a step adds hangs on what went with it, and nothing new can come to hang on that.
         while let Some(due) = self.what_is_due(work)? {
             match due {
-                Due::Planning => self.work_out(work).await?,
+                Due::Planning => {
+                    if let Work::Vanish { author, .. } = work {
+                        self.remove_remains(author).await?;
+                    }
+                    self.work_out(work).await?;
+                }
                 Due::Step => self.next_step(work).await?,
             }
         }
@@ -187,27 +192,23 @@ struct Found {
     unburdened: Vec<EventId>,
 }
 
-/// DEL-8: git data of one who vanished is kept for a while if somebody else may miss it. That of another
-/// maintainer, who loses the last state by it, is kept in any case (DEL-2).
+/// DEL-8: git data of one who vanished is kept for a while if somebody else may miss it, else nothing of it is, nor
+/// of what was coming back from the archive. That of another maintainer, who loses the last state by it, is kept in
+/// any case (DEL-2).
 fn kept_for_others(
     mut batch: Batch,
     author: &PublicKey,
     view: &View<'_>,
 ) -> Result<Batch, StoreError> {
-    let mut unwanted = BTreeSet::new();
-    for change in &batch {
+    for change in &mut batch {
         if let Change::Archive { repository, .. } = change
             && repository.coordinate().owner == *author
             && !view.is_named_by_others(&repository.coordinate().address())?
         {
-            unwanted.insert(repository.clone());
+            let repository = repository.clone();
+            *change = Change::DropArchive { repository };
         }
     }
-    let wanted = |change: &Change| match change {
-        Change::Archive { repository, .. } => !unwanted.contains(repository),
-        _ => true,
-    };
-    batch.retain(wanted);
     Ok(batch)
 }
 

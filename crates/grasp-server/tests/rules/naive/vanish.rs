@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use grasp_core::event::VerifiedEvent;
 use grasp_core::lifecycle::Stage;
+use grasp_core::name::RepoAddress;
 use grasp_core::related::References;
 use grasp_core::{EventId, PublicKey};
 
@@ -32,6 +33,7 @@ impl Naive {
             .clone()
             .any(|kept| kept.announcement().is_some() && kept.counts());
         let missed = self.is_named_by_others(&author);
+        let left_more = self.take_remains(&author);
         self.requests
             .retain(|request| !doomed.contains(&request.event));
         self.withdrawn.retain(|gone| !past(gone.event()));
@@ -45,7 +47,34 @@ impl Naive {
         if !missed && self.serving.remove(&author) {
             self.objects.remove(&self.repository(author));
         }
-        !doomed.is_empty()
+        left_more || !doomed.is_empty()
+    }
+
+    /// What is no event: pushes into their `/prs/` repository whose event did not come, and what the archive has,
+    /// unless others may miss that, be it when it comes back. Whether there was anything.
+    fn take_remains(&mut self, author: &PublicKey) -> bool {
+        let prs = RepoAddress::Proposals(self.repository(*author).coordinate().clone());
+        let uploads = self.uploads.len();
+        self.uploads.retain(|upload| upload.repository != prs);
+        let archived = self
+            .archived
+            .get(author)
+            .is_some_and(|it| it.until > self.now);
+        if !self.is_named_by_others(author) && !self.is_named_by_held(author) {
+            self.archived.remove(author);
+        }
+        archived || self.uploads.len() < uploads
+    }
+
+    /// DEL-6: by something of others that would come back with it.
+    fn is_named_by_held(&self, owner: &PublicKey) -> bool {
+        let address = self.repository(*owner).coordinate().address();
+        let mut others = self.kept.iter().filter(|kept| kept.author() != *owner);
+        others.any(|kept| {
+            kept.stage == Stage::Held
+                && !self.is_gated(&kept.event)
+                && References::of(&kept.event).addresses.contains(&address)
+        })
     }
 
     /// DEL-5: whether somebody else may miss the repository.

@@ -172,6 +172,13 @@ impl World {
         self.path(owner).exists()
     }
 
+    /// How many refs the `/prs/` repository of a submitter has; `None` without a directory.
+    pub(crate) fn prs(&self, submitter: &Person) -> Option<usize> {
+        let path = self.folder.path().join("git/prs").join(submitter.hex());
+        let path = path.join(format!("{REPO}.git"));
+        path.exists().then(|| refs_at(&path).len())
+    }
+
     /// Name to oid, as plain git lists them; `None` without a directory.
     pub(crate) fn refs(&self, owner: &Person) -> Option<BTreeMap<String, String>> {
         let path = self.path(owner);
