@@ -2,17 +2,18 @@
 //!
 //! A walk along references from the names of the scope. Announcements, states and proposals are no part of
 //! it: those have views that decide about them. *Invariant:* what a request of its author keeps away neither
-//! comes back nor carries anything.
+//! comes back nor carries anything, unless requests are not respected here (DEL-10).
 
 use std::collections::{BTreeSet, VecDeque};
 
 use nostr::event::EventId;
-use nostr::types::Timestamp;
 
 pub use crate::deletion::Name;
 use crate::event::{VerifiedEvent, kind};
 use crate::lifecycle::{Batch, Change, Stage, Standing};
+use crate::policy::Circumstances;
 use crate::related::References;
+use crate::request::RequestPolicy;
 use crate::view::RepoView;
 
 /// One walk looks at so many events (DEL-4). What lies beyond stays held.
@@ -29,7 +30,7 @@ pub struct Member {
     pub stage: Stage,
     /// What it may carry.
     pub standing: Standing,
-    /// A request of its author keeps it away (DEL-1, DEL-8).
+    /// A request of its author gates it (DEL-1, DEL-8).
     pub gated: bool,
 }
 
@@ -91,8 +92,9 @@ impl Member {
         )
     }
 
-    fn may_return(&self) -> bool {
-        self.stage == Stage::Held && !self.gated && self.hangs_on_others()
+    fn may_return(&self, requests: &RequestPolicy) -> bool {
+        let kept_away = requests.respected && self.gated;
+        self.stage == Stage::Held && !kept_away && self.hangs_on_others()
     }
 }
 
@@ -118,6 +120,7 @@ pub fn held_around<C: Conversation>(
     start: Vec<Name>,
     conversation: &C,
     purpose: Purpose,
+    requests: &RequestPolicy,
 ) -> Result<Found, C::Error> {
     let mut seen: BTreeSet<EventId> = BTreeSet::new();
     let mut queue: VecDeque<Name> = start.into();
@@ -132,12 +135,12 @@ pub fn held_around<C: Conversation>(
                 continue;
             }
             let goes = match purpose {
-                Purpose::Return => member.may_return(),
+                Purpose::Return => member.may_return(requests),
                 Purpose::Eject => member.stage == Stage::Held && member.hangs_on_others(),
             };
             if goes {
                 found.events.push(member.event.id());
-                for mentioned in mentioned_by(&member, conversation)? {
+                for mentioned in mentioned_by(&member, conversation, requests)? {
                     if seen.insert(mentioned) {
                         found.events.push(mentioned);
                     }
@@ -156,11 +159,12 @@ pub fn held_around<C: Conversation>(
 fn mentioned_by<C: Conversation>(
     member: &Member,
     conversation: &C,
+    requests: &RequestPolicy,
 ) -> Result<Vec<EventId>, C::Error> {
     let mut mentioned = Vec::new();
     for name in member.references() {
         let other = conversation.member(&name)?;
-        let bare = other.filter(|it| it.may_return() && it.standing == Standing::Bare);
+        let bare = other.filter(|it| it.may_return(requests) && it.standing == Standing::Bare);
         mentioned.extend(bare.map(|it| it.event.id()));
     }
     Ok(mentioned)
@@ -170,7 +174,7 @@ fn mentioned_by<C: Conversation>(
 pub fn return_step<C: Conversation>(
     events: &[EventId],
     conversation: &C,
-    now: Timestamp,
+    cx: Circumstances<'_>,
 ) -> Result<Batch, C::Error> {
     let mut back: BTreeSet<Name> = BTreeSet::new();
     let mut batch = Batch::new();
@@ -179,7 +183,7 @@ pub fn return_step<C: Conversation>(
             continue;
         };
         let expiration = member.event.expiration();
-        if !member.may_return() || expiration.is_some_and(|end| end <= now) {
+        if !member.may_return(&cx.policy.requests) || expiration.is_some_and(|end| end <= cx.now) {
             continue;
         }
         if let Some(address) = member.event.address()

@@ -11,6 +11,7 @@ use crate::event::{Parsed, Version};
 use crate::lifecycle::{Archive, Stage, UploadRecord};
 use crate::name::{Coordinate, Identifier, RepoAddress};
 use crate::oid::Oid;
+use crate::policy::Policy;
 use crate::proposal::Proposal;
 use crate::state::StateEvent;
 
@@ -100,7 +101,8 @@ pub struct RepoView {
     pub placements: BTreeMap<EventId, BTreeSet<RepoAddress>>,
     /// What the archive has of the owners' repositories (DEL-5).
     pub archives: BTreeMap<PublicKey, Archive>,
-    /// Held events of this view that a request of their author keeps where they are (DEL-1, DEL-8).
+    /// Held events of this view that a request of their author gates (DEL-1, DEL-8). Ask
+    /// [`Self::is_kept_away`].
     pub gated: BTreeSet<EventId>,
 }
 
@@ -178,6 +180,12 @@ impl RepoView {
             .find(|(id, _)| id == event)
             .map(|(_, stage)| stage)
             .or_else(|| self.proposals.get(event).map(|entry| entry.stage))
+    }
+
+    /// Whether a request of its author keeps a held event where it is. Where requests are not respected none
+    /// does (DEL-10).
+    pub fn is_kept_away(&self, event: &EventId, policy: &Policy) -> bool {
+        policy.requests.respected && self.gated.contains(event)
     }
 
     /// The repository of `owner` for this identifier.

@@ -4,8 +4,10 @@ use std::convert::Infallible;
 
 use super::*;
 use crate::lifecycle::Stage::{Held, Served, Superseded, Waiting};
+use crate::policy::Policy;
 use crate::testing::project::{announcement, proposal, state};
-use crate::testing::{Draft, NOW, announcement as a_draft, at, draft, key, oid};
+use crate::testing::{Draft, NOW, announcement as a_draft, at, cx, draft, key, oid, policy};
+use nostr::types::Timestamp;
 
 const REPLY: Standing = Standing::Reply {
     root: EventId::from_byte_array([9; 32]),
@@ -58,14 +60,22 @@ impl Events {
     }
 
     fn found(&self, purpose: Purpose) -> Vec<EventId> {
-        let Ok(found) = held_around(vec![scope()], self, purpose);
+        self.found_by(purpose, &policy().requests)
+    }
+
+    fn found_by(&self, purpose: Purpose, requests: &RequestPolicy) -> Vec<EventId> {
+        let Ok(found) = held_around(vec![scope()], self, purpose, requests);
         assert!(!found.capped);
         found.events
     }
 
     /// What is served again, with the end of each.
     fn back(&self, events: &[EventId]) -> Vec<(EventId, Option<Timestamp>)> {
-        let Ok(batch) = return_step(events, self, at(NOW));
+        self.back_by(events, &policy())
+    }
+
+    fn back_by(&self, events: &[EventId], policy: &Policy) -> Vec<(EventId, Option<Timestamp>)> {
+        let Ok(batch) = return_step(events, self, cx(policy));
         let back = batch.into_iter().map(|change| match change {
             Change::Move {
                 event,
@@ -247,4 +257,21 @@ fn a_scope_is_named_by_its_address_and_by_what_belongs_to_it() {
     let ids = [announced.id(), older.id(), signed.id(), shown.id()];
     let names: Vec<_> = [scope()].into_iter().chain(ids.map(Name::Event)).collect();
     assert_eq!(names_of_scope(&key(1), &view.build()), names);
+}
+
+/// DEL-10: gates rest while requests are not respected.
+#[test]
+fn where_requests_are_not_respected_none_keeps_anything_away() {
+    let mut events = Events::default();
+    let issue = events.held(about_the_scope(1621));
+    events.gate(issue);
+    assert_eq!(events.found(Purpose::Return), []);
+    assert_eq!(events.back(&[issue]), []);
+    let mut policy = policy();
+    policy.requests.respected = false;
+    let found = events.found_by(Purpose::Return, &policy.requests);
+    assert_eq!(found, [issue]);
+    events.add(a_draft(key(1)), Served, Standing::Anchor);
+    assert_eq!(events.back(&[issue]), []);
+    assert_eq!(events.back_by(&[issue], &policy), [(issue, None)]);
 }

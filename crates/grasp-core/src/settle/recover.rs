@@ -52,7 +52,7 @@ fn recover_states(
         let returns = |entry: &Entry<StateEvent>| {
             entry.stage == Stage::Held
                 && Some(entry.version()) > served
-                && (!view.gated.contains(&entry.id()) || Defect::GatedRecovery.is_on())
+                && (!view.is_kept_away(&entry.id(), cx.policy) || Defect::GatedRecovery.is_on())
                 && is_of_time(entry.item.event().expiration(), cx)
                 && groups.is_complete(view, &entry.item, &authorising, facts)
         };
@@ -73,9 +73,10 @@ fn wake_proposals(
     cx: Circumstances<'_>,
 ) -> BTreeMap<EventId, ProposalEntry> {
     let mut held = BTreeMap::new();
-    for (event, entry) in &mut view.proposals {
+    let mut proposals = std::mem::take(&mut view.proposals);
+    for (event, entry) in &mut proposals {
         let returns = entry.stage == Stage::Held
-            && !view.gated.contains(event)
+            && !view.is_kept_away(event, cx.policy)
             && is_of_time(entry.expiration, cx)
             && groups.targets(&entry.named).contains(owner);
         if returns {
@@ -83,6 +84,7 @@ fn wake_proposals(
             entry.stage = Stage::Waiting;
         }
     }
+    view.proposals = proposals;
     held
 }
 

@@ -7,7 +7,6 @@ use grasp_core::name::RepoAddress;
 use grasp_core::oid::Oid;
 use grasp_core::view::{ObjectFacts, RepoView};
 use grasp_git::{Lease, Objects, RefSnapshot, Repositories};
-use nostr::event::EventId;
 use nostr::key::PublicKey;
 
 /// What was found, and the leases that keep it true until they are dropped.
@@ -64,21 +63,19 @@ impl Wanted {
         let leaving = self.leaving;
         let replaced = |stage| leaving && matches!(stage, Stage::Served | Stage::Superseded);
         let returning = self.returning.is_some();
-        let returns = |event: EventId, stage: Stage| {
-            returning && stage == Stage::Held && !view.gated.contains(&event)
-        };
+        // What requests keep away too: who respects none wants it (DEL-10).
+        let returns = |stage| returning && stage == Stage::Held;
         let states = view.states.values().flatten();
         let states = states.filter(|entry| {
             waits(entry.stage)
                 || (announced && entry.stage == Stage::Served)
                 || replaced(entry.stage)
-                || returns(entry.id(), entry.stage)
+                || returns(entry.stage)
         });
         self.objects
             .extend(states.flat_map(|entry| entry.item.oids()));
         let proposals = view.proposals.values();
-        let proposals =
-            proposals.filter(|entry| waits(entry.stage) || returns(entry.event, entry.stage));
+        let proposals = proposals.filter(|entry| waits(entry.stage) || returns(entry.stage));
         self.commits
             .extend(proposals.filter_map(|entry| entry.commit));
         self

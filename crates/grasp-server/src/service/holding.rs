@@ -6,7 +6,7 @@ use grasp_core::admission::{Answer, Rejection};
 use grasp_core::announcement::Announcement;
 use grasp_core::lifecycle::{Archive, Change, Stage};
 use grasp_core::name::{Coordinate, RepoAddress};
-use grasp_core::policy::{Hosting, Origin};
+use grasp_core::policy::{Hosting, Origin, Policy};
 use grasp_core::recovery::{self, Purpose, STEP_MAX};
 use grasp_core::{EventId, Timestamp};
 use grasp_relay::Turn;
@@ -160,7 +160,7 @@ impl Service {
         let service = self.clone();
         self.blocking(move || {
             let snapshot = service.store.snapshot()?;
-            held_scopes(&snapshot.view())
+            held_scopes(&snapshot.view(), &service.policy)
         })
         .await
     }
@@ -207,7 +207,7 @@ impl Service {
             .collect();
         let free = held
             .iter()
-            .filter(|entry| !repo.gated.contains(&entry.id()));
+            .filter(|entry| !repo.is_kept_away(&entry.id(), &self.policy));
         Ok(match free.max_by_key(|entry| entry.version()) {
             Some(entry) => Ok(entry.item.event().clone()),
             None if held.is_empty() => Err(Restored::Gone),
@@ -221,7 +221,7 @@ impl Service {
         let events = self
             .blocking(move || {
                 let snapshot = service.store.snapshot()?;
-                held_of(&snapshot.view(), &at)
+                held_of(&snapshot.view(), &at, &service.policy)
             })
             .await?;
         let mut ejected = Ejected::default();
@@ -257,14 +257,19 @@ impl Service {
 
 /// The held events of a scope that is away, and of what hangs on it. Of one that is here nothing: what is held
 /// of it may withhold authority (DEL-3).
-fn held_of(view: &View<'_>, scope: &Coordinate) -> Result<Vec<EventId>, StoreError> {
+fn held_of(
+    view: &View<'_>,
+    scope: &Coordinate,
+    policy: &Policy,
+) -> Result<Vec<EventId>, StoreError> {
     let seeds = [scope.owner];
     let repo = view.repo_view(&scope.identifier, &seeds, History::WithSuperseded)?;
     if repo.announcement(&scope.owner).is_some() {
         return Ok(Vec::new());
     }
     let start = recovery::names_of_scope(&scope.owner, &repo);
-    let mut events = recovery::held_around(start, view, Purpose::Eject)?.events;
+    let hanging = recovery::held_around(start, view, Purpose::Eject, &policy.requests)?;
+    let mut events = hanging.events;
     let announcements = repo.announcements.get(&scope.owner).into_iter().flatten();
     let held = announcements.filter(|entry| entry.stage == Stage::Held);
     events.extend(held.map(grasp_core::view::Entry::id));
@@ -277,7 +282,7 @@ fn held_of(view: &View<'_>, scope: &Coordinate) -> Result<Vec<EventId>, StoreErr
     Ok(events)
 }
 
-fn held_scopes(view: &View<'_>) -> Result<Vec<HeldScope>, StoreError> {
+fn held_scopes(view: &View<'_>, policy: &Policy) -> Result<Vec<HeldScope>, StoreError> {
     let mut scopes: BTreeMap<Coordinate, bool> = BTreeMap::new();
     for (scope, stage) in view.announcements()? {
         let here = scopes.entry(scope).or_default();
@@ -299,7 +304,7 @@ fn held_scopes(view: &View<'_>) -> Result<Vec<HeldScope>, StoreError> {
             until: versions.iter().filter_map(|entry| entry.deadline).max(),
             requested: versions
                 .iter()
-                .all(|entry| repo.gated.contains(&entry.id())),
+                .all(|entry| repo.is_kept_away(&entry.id(), policy)),
             archive,
             scope,
         });

@@ -60,7 +60,8 @@ impl Service {
                 let view = snapshot.view();
                 let repo = reconcile::view_of(&view, &at, History::WithSuperseded)?;
                 let start = recovery::names_of_scope(&at.coordinate().owner, &repo);
-                recovery::held_around(start, &view, Purpose::Return)
+                let requests = &service.policy.requests;
+                recovery::held_around(start, &view, Purpose::Return, requests)
             })
             .await?;
         let events = found.events.len();
@@ -70,7 +71,7 @@ impl Service {
                 .store
                 .commit(move |view| {
                     let batch = if returning(view, &at)? {
-                        recovery::return_step(&step, view, service.clock.now())?
+                        recovery::return_step(&step, view, service.at_present())?
                     } else {
                         Batch::new()
                     };

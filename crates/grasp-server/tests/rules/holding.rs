@@ -148,6 +148,45 @@ async fn what_was_deleted_by_its_own_id_does_not_come_back_with_the_scope() {
     assert_eq!(objects.trim(), "commit");
 }
 
+/// DEL-10, DEL-6: gates set before rest while requests are not respected, and hold nothing back.
+#[tokio::test]
+async fn where_requests_are_not_respected_all_comes_back_with_the_scope() {
+    let mut world = World::new();
+    let (announcement, state) = world.serving(&alice()).await;
+    let mine = proposing(&bob(), &alice(), commit(1).await);
+    world.send(&mine).await.waits();
+    let name = format!("refs/nostr/{}", mine.id);
+    let refs = [(name.as_str(), commit(1).await)];
+    world.push(&alice(), &refs).await.accepted();
+    let issue = bob().issue(&alice().coordinate(REPO)).sign();
+    world.send(&issue).await.is_stored();
+    for event in [&mine, &issue] {
+        world.send(&bob().deletion(event).sign()).await.is_stored();
+    }
+    let request = alice()
+        .draft(5)
+        .tag(["a", &alice().coordinate(REPO)])
+        .tag(["e", &state.id.to_hex()])
+        .sign();
+    world.send(&request).await.is_stored();
+    let scope = address(&alice()).coordinate().clone();
+    let service = world.service();
+    let restored = service.holding_restore(&scope).await;
+    assert_eq!(restored.expect("the store works"), Restored::Requested);
+
+    world
+        .restart_as(|policy| policy.requests.respected = false)
+        .await;
+    let service = world.service();
+    let held = service.holding_list().await.expect("readable");
+    assert!(held.iter().all(|held| !held.requested) && held.len() == 1);
+    let restored = service.holding_restore(&scope).await;
+    assert_eq!(restored.expect("the store works"), Restored::Served);
+    for event in [&announcement, &state, &mine, &issue] {
+        assert!(world.serves(event), "kind {}", event.kind);
+    }
+}
+
 /// DEL-3: only the announcement was deleted. Its state was served all the time, and shows again.
 #[tokio::test]
 async fn an_announcement_that_went_alone_comes_back_with_its_repository() {

@@ -119,6 +119,13 @@ impl World {
         applied.expect("the lists are carried out");
     }
 
+    /// The server stops, and starts with another policy.
+    pub(crate) async fn restart_as(&mut self, adjust: impl FnOnce(&mut Policy)) {
+        self.stop().await;
+        adjust(&mut self.settings.policy);
+        self.start().await;
+    }
+
     /// The server stops, `secs` pass, it starts again on the same folders and does what it does first.
     pub(crate) async fn restart_after(&mut self, secs: u64) {
         self.stop().await;
