@@ -32,6 +32,8 @@ use crate::metrics::{Kind, Reason};
 /// An event that was verified and read as what its kind says it is.
 #[derive(Debug, Clone)]
 enum Arrival {
+    /// Not what its kind promises. The checks before the kind still come first (EV-1).
+    Malformed(VerifiedEvent, Rejection),
     Announcement(Announcement),
     State(StateEvent),
     Proposal(Proposal),
@@ -41,7 +43,12 @@ enum Arrival {
 }
 
 impl Arrival {
-    fn read(event: VerifiedEvent) -> Result<Self, Rejection> {
+    fn read(event: VerifiedEvent) -> Self {
+        Self::read_well_formed(event.clone())
+            .unwrap_or_else(|rejection| Self::Malformed(event, rejection))
+    }
+
+    fn read_well_formed(event: VerifiedEvent) -> Result<Self, Rejection> {
         Ok(match event.kind() {
             kind::ANNOUNCEMENT => Self::Announcement(Announcement::parse(event)?),
             kind::STATE => Self::State(StateEvent::parse(event)?),
@@ -59,7 +66,10 @@ impl Arrival {
             Self::Announcement(announcement) => announcement.event(),
             Self::State(state) => state.event(),
             Self::Proposal(proposal) => proposal.event(),
-            Self::Deletion(event) | Self::Vanish(event) | Self::Other(event) => event,
+            Self::Deletion(event)
+            | Self::Vanish(event)
+            | Self::Other(event)
+            | Self::Malformed(event, _) => event,
         }
     }
 
@@ -82,7 +92,7 @@ impl Arrival {
             )?]),
             Self::Proposal(proposal) => proposal_views(proposal, view),
             Self::Deletion(request) => Ok(view.deletion_facts(request)?.views),
-            Self::Vanish(_) | Self::Other(_) => Ok(Vec::new()),
+            Self::Vanish(_) | Self::Other(_) | Self::Malformed(..) => Ok(Vec::new()),
         }
     }
 
@@ -109,7 +119,7 @@ impl Arrival {
                 wanted.returning = Some(announcement.owner());
             }
             Self::Deletion(_) => wanted.leaving = true,
-            Self::Vanish(_) | Self::Other(_) => {}
+            Self::Vanish(_) | Self::Other(_) | Self::Malformed(..) => {}
         }
         wanted
     }
@@ -289,14 +299,7 @@ impl Service {
         origin: Origin,
         turn: Turn,
     ) -> Result<(Answer, bool), CommitError> {
-        let arrival = match Arrival::read(event.clone()) {
-            Ok(arrival) => arrival,
-            Err(rejection) => {
-                let answer = self.answer_unread(&event, rejection, origin)?;
-                self.answered(&event, &answer);
-                return Ok((answer, true));
-            }
-        };
+        let arrival = Arrival::read(event.clone());
         // What was sent before may change the verdict and is not readable yet: then only the commit decides.
         if !turn.follows()
             && let Some(answer) = self.refused_at_once(&arrival, origin)?
@@ -346,24 +349,6 @@ impl Service {
         }
     }
 
-    /// What is said of an event that is not what its kind promises: the gates come before that (EV-1).
-    fn answer_unread(
-        &self,
-        event: &VerifiedEvent,
-        rejection: Rejection,
-        origin: Origin,
-    ) -> Result<Answer, StoreError> {
-        let snapshot = self.store.snapshot()?;
-        let cx = Circumstances {
-            policy: &self.policy,
-            now: self.clock.now(),
-            origin,
-        };
-        let known = snapshot.view().known(event, cx.now)?;
-        let screened = admission::screen(event, &known, cx);
-        Ok(screened.map_or(rejection.into(), |decision| decision.answer))
-    }
-
     /// Refusals and duplicates that a snapshot can tell, so that a flood of them never reaches the
     /// writer. Whatever has an effect is decided in the commit.
     fn refused_at_once(
@@ -382,9 +367,9 @@ impl Service {
         if let Some(decision) = admission::screen(arrival.event(), &known, cx) {
             return Ok(decision.batch.is_empty().then_some(decision.answer));
         }
-        let Arrival::Other(_) = arrival else {
+        if !matches!(arrival, Arrival::Other(_) | Arrival::Malformed(..)) {
             return Ok(None);
-        };
+        }
         let decision = decide(arrival, &view, &ObjectFacts::none(), cx)?;
         Ok(
             (decision.batch.is_empty() && decision.answer != Answer::Ephemeral)
@@ -393,7 +378,7 @@ impl Service {
     }
 
     async fn measure_for(&self, arrival: &Arrival) -> Result<Measured, CommitError> {
-        if matches!(arrival, Arrival::Other(_)) {
+        if matches!(arrival, Arrival::Other(_) | Arrival::Malformed(..)) {
             return Ok(Measured::default());
         }
         let service = self.clone();
@@ -449,6 +434,7 @@ fn decide(
             let targets = view.deletion_facts(event)?;
             admission::admit_deletion(event, &targets, facts, idle.as_ref(), cx)
         }
+        (Arrival::Malformed(_, rejection), _) => Decision::only(rejection.clone()),
         (Arrival::Vanish(_), _) => {
             let (author, until) = (event.author(), event.created_at());
             let facts = VanishFacts {

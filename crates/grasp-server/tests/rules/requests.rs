@@ -231,6 +231,26 @@ async fn of_requests_seen_at_once_the_lowest_id_is_credited() {
     assert_eq!(credited, Vec::from_iter(lowest));
 }
 
+/// EV-1, DEL-9: the gate comes before what an event is, so the refusal of one that is not what its kind
+/// promises rests on the request.
+#[tokio::test]
+async fn keeping_out_what_is_malformed_is_a_use_too() {
+    let world = World::new();
+    let malformed = carol().draft(kind::ANNOUNCEMENT).at(1_700_000_000).sign();
+    world.send(&malformed).await.is_refused();
+    assert_ne!(world.send(&malformed).await.message, DELETED);
+    let request = request(&carol(), &malformed, 0);
+    world.send(&request).await.is_stored();
+    world.clock().advance(DAY);
+    world.sync(&malformed).await.is_deleted();
+    let last = uses(&world, &request).and_then(|uses| uses.last);
+    assert_eq!(last, Some(world.now()));
+    assert_eq!(world.left(&request), Some(270 * DAY));
+    let before = world.commits();
+    world.send(&malformed).await.is_deleted();
+    assert_eq!(world.commits(), before);
+}
+
 /// DEL-9, BND-1: a flood of what is kept out is a flood of refusals, not of commits.
 #[tokio::test]
 async fn a_flood_of_deleted_events_is_written_down_once_an_hour() {
