@@ -16,7 +16,7 @@ use grasp_core::name::{Coordinate, RepoAddress, parse_npub};
 
 use super::lease::Incarnation;
 use super::lock::{RepoLock, sync_left};
-use super::{Lease, Repositories, create, layout, locked};
+use super::{Lease, Repositories, create, layout, locked, trash};
 use crate::error::{Attempt as _, Error};
 use crate::ingest::install;
 use crate::objects::Objects;
@@ -163,16 +163,15 @@ impl RepoLock {
     /// Throws away what was archived at `since`. Who holds a lease reads on.
     pub fn discard_archive(&self, since: Timestamp) -> Result<(), Error> {
         let place = self.repositories.archive_place(&self.repo, since);
-        let trash = self.repositories.trash_place();
+        let thrown = self.repositories.trash_place();
         {
             let mut archived = locked(&self.repositories.0.archived);
-            match fs::rename(&place, &trash) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-                renamed => renamed.attempt("remove", &place)?,
+            if !trash::throw_away(&place, &thrown)? {
+                return Ok(());
             }
             match archived.remove(&place).and_then(|user| user.upgrade()) {
-                Some(incarnation) => incarnation.moved_to_trash(trash),
-                None => self.repositories.0.trash.delete(trash),
+                Some(incarnation) => incarnation.moved_to_trash(thrown),
+                None => self.repositories.0.trash.delete(thrown),
             }
         }
         self.leave_archive(&place)

@@ -13,7 +13,7 @@ use grasp_core::name::RepoAddress;
 use grasp_core::oid::Oid;
 use grasp_core::refname::RefName;
 
-use super::{Repositories, create, locked};
+use super::{Repositories, create, locked, trash};
 use crate::durable::sync_folder;
 use crate::error::{Attempt, Error};
 use crate::objects::Objects;
@@ -108,14 +108,11 @@ impl RepoLock {
         let place = self.repositories.trash_place();
         {
             let mut incarnations = locked(&self.repositories.0.incarnations);
-            match fs::rename(&home, &place) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    self.repositories.publish(&self.repo, None);
-                    return Ok(());
-                }
-                renamed => renamed.attempt("remove", &home)?,
-            }
+            let moved = trash::throw_away(&home, &place)?;
             self.repositories.publish(&self.repo, None);
+            if !moved {
+                return Ok(());
+            }
             match incarnations.remove(&self.repo) {
                 Some(incarnation) => incarnation.moved_to_trash(place),
                 None => self.repositories.0.trash.delete(place),

@@ -310,6 +310,27 @@ fn a_removal_without_leases_deletes_at_once() {
     });
 }
 
+/// REF-6: what is to leave leaves, also where somebody has tidied the trash away.
+#[test]
+fn a_removal_makes_a_trash_that_is_gone() {
+    let place = Place::new();
+    let (removed, archived) = (place.repository("project"), place.repository("other"));
+    place
+        .repositories
+        .lock(&archived)
+        .archive(SINCE)
+        .expect("archived");
+    let trash = place.repositories.root().join(".grasp/trash");
+    for gone in [&removed, &archived] {
+        fs::remove_dir_all(&trash).expect("there");
+        let lock = place.repositories.lock(gone);
+        lock.remove().expect("removed");
+        lock.discard_archive(SINCE).expect("thrown away");
+    }
+    assert!(!place.repositories.path(&removed).exists());
+    assert_eq!(place.repositories.archives().expect("readable"), []);
+}
+
 /// REF-7: a clone that runs does not notice the removal.
 #[test]
 fn a_child_in_the_folder_survives_the_move() {
