@@ -93,7 +93,7 @@ fn served_rows(
 }
 
 /// The key by which what is not served is found by its author (DEL-8).
-pub(crate) fn unseen_key(record: &Record<'_>, sequence: Sequence) -> Key {
+fn unseen_key(record: &Record<'_>, sequence: Sequence) -> Key {
     Key::new(&[&record.author()[..8], &sequence_key(sequence)])
 }
 

@@ -8,10 +8,10 @@ use nostr::types::Timestamp;
 
 use crate::error::StoreError;
 use crate::idle::idle_key;
-use crate::index::unseen_key;
+use crate::index;
 use crate::keys::{KeyedHash, read_sequence, sequence_key};
 use crate::lifecycle::Writing;
-use crate::lmdb::{Environment, Transaction};
+use crate::lmdb::{Environment, Table, Transaction};
 use crate::record::Record;
 use crate::tables::Tables;
 
@@ -25,7 +25,7 @@ pub(crate) fn from_format_1(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let mut transaction = environment.write_txn()?;
-    index_unseen(tables, &mut transaction)?;
+    index_unseen(tables, hash, &mut transaction)?;
     let batch = since(now, &requests(tables, &transaction)?);
     let version = tables.version(&transaction)?;
     let mut buffer = Vec::new();
@@ -34,19 +34,27 @@ pub(crate) fn from_format_1(
     Ok(())
 }
 
-/// Nor did it have an index of what is not served by its author (DEL-8).
-fn index_unseen(tables: &Tables, transaction: &mut Transaction<'_>) -> Result<(), StoreError> {
-    let mut unseen = Vec::new();
+/// Nor did it find what is not served by its author (DEL-8), nor what is held by what it refers to (DEL-6).
+fn index_unseen(
+    tables: &Tables,
+    hash: &KeyedHash,
+    transaction: &mut Transaction<'_>,
+) -> Result<(), StoreError> {
+    let mut unseen: Vec<(Table, Vec<u8>)> = Vec::new();
     for row in tables.events.iter(transaction)? {
         let (key, bytes) = row?;
         let sequence = read_sequence(key).ok_or(StoreError::Corrupt("events"))?;
         let record = Record::parse(bytes)?;
-        if record.stage() != Stage::Served {
-            unseen.push(unseen_key(&record, sequence));
+        let stage = record.stage();
+        if stage != Stage::Served {
+            index::stage_rows(tables, hash, sequence, &record, stage, |table, key| {
+                unseen.push((*table, key.to_vec()));
+                Ok(())
+            })?;
         }
     }
-    for key in unseen {
-        tables.unseen.put(transaction, &key, &[])?;
+    for (table, key) in unseen {
+        table.put(transaction, &key, &[])?;
     }
     Ok(())
 }
@@ -94,4 +102,49 @@ fn since(now: Timestamp, requests: &[Unkept]) -> Batch {
         [kept, looked_at]
     };
     requests.iter().flat_map(changes).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use grasp_core::recovery::{Conversation as _, Name};
+
+    use super::*;
+    use crate::conformance::events::{at, event, insert, key};
+    use crate::lmdb;
+    use crate::view::View;
+
+    /// DEL-6: what was held before comes back with what it hangs on like anything held later.
+    #[test]
+    fn replies_that_were_held_before_are_found_by_what_they_refer_to() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let environment = lmdb::open(folder.path(), 64 << 20, 8).expect("opens");
+        let tables = Tables::open(&environment).expect("opens");
+        let hash = tables.keyed_hash(&environment).expect("made");
+        let root = event(key(1), kind::ISSUE, 5, &[]);
+        let reply = event(key(2), 1111, 6, &[&["e", &root.id().to_hex()]]);
+        let mut transaction = environment.write_txn().expect("begins");
+        let version = tables.version(&transaction).expect("reads");
+        let mut buffer = Vec::new();
+        Writing::new(&tables, &hash, &mut transaction, &mut buffer)
+            .and_then(|mut writing| writing.apply(&[insert(&reply, Stage::Held)], version))
+            .expect("applies");
+        // As format 1 left it.
+        for table in [&tables.unseen, &tables.held_tags] {
+            table.clear(&mut transaction).expect("clears");
+        }
+        transaction.commit().expect("commits");
+
+        from_format_1(&environment, &tables, &hash, at(70)).expect("upgrades");
+        let reading = environment.clone().static_read_txn().expect("begins");
+        let view = View {
+            reading: &reading,
+            tables: &tables,
+            hash: &hash,
+            version,
+        };
+        let found = view.referring(&Name::Event(root.id()), 9).expect("reads");
+        assert_eq!(found.len(), 1);
+        let author = view.authored(&key(2), at(6)).expect("reads");
+        assert_eq!(author, [reply.id()]);
+    }
 }
