@@ -3,7 +3,8 @@
 //! The HTTP library has one timer for two things: a connection that idles between requests, which may
 //! take long, and a head that comes byte by byte, which may not. The socket knows when bytes come, the
 //! service knows when a head is whole and an answer is out; together they tell the two apart. The socket also
-//! sees targets that are no URI ([`target`](super::target)).
+//! sees targets that are no URI ([`target`](super::target)) and answers that nobody here gave
+//! ([`refused`](super::refused)).
 
 use std::io;
 use std::pin::Pin;
@@ -12,10 +13,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
+use super::refused::Lines;
 use super::target::Line;
 
 /// From the first byte of a head to its last.
@@ -106,17 +108,22 @@ pub(super) struct Watched<S> {
     line: Line,
     /// Escaped, and not handed on yet.
     escaped: Bytes,
+    every_answer: Lines,
+    /// Of an answer that was lengthened, and not sent yet.
+    lengthened: Bytes,
 }
 
 impl<S> Watched<S> {
     /// Watches `socket`.
-    pub(super) fn new(socket: S, progress: Progress) -> Self {
+    pub(super) fn new(socket: S, progress: Progress, every_answer: Lines) -> Self {
         Self {
             socket,
             progress,
             deadline: Box::pin(tokio::time::sleep(HEAD_TIME)),
             line: Line::default(),
             escaped: Bytes::new(),
+            every_answer,
+            lengthened: Bytes::new(),
         }
     }
 
@@ -178,7 +185,21 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.socket).poll_write(cx, bytes)
+        if self.lengthened.is_empty() && self.progress.step() != Step::Serving {
+            self.lengthened = self.every_answer.dress(bytes).unwrap_or_default();
+        }
+        if self.lengthened.is_empty() {
+            return Pin::new(&mut self.socket).poll_write(cx, bytes);
+        }
+        let this = &mut *self;
+        while !this.lengthened.is_empty() {
+            let sent = ready!(Pin::new(&mut this.socket).poll_write(cx, &this.lengthened))?;
+            if sent == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            this.lengthened.advance(sent);
+        }
+        Poll::Ready(Ok(bytes.len()))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -194,6 +215,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         cx: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if let [bytes] = bytes {
+            return self.poll_write(cx, bytes);
+        }
         Pin::new(&mut self.socket).poll_write_vectored(cx, bytes)
     }
 
@@ -207,11 +231,40 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+    fn no_lines() -> Lines {
+        Lines::of(&http::HeaderMap::new())
+    }
+
+    /// G1-19: whatever the socket takes at a time, and not while an answer of ours is on its way.
+    #[tokio::test]
+    async fn a_refusal_of_the_library_is_lengthened_and_no_answer_of_ours() {
+        let refusal = b"HTTP/1.1 431 Too Large\r\ncontent-length: 0\r\n\r\n";
+        let mut headers = http::HeaderMap::new();
+        headers.insert("x-every", http::HeaderValue::from_static("1"));
+        let (mut client, server) = tokio::io::duplex(16);
+        let progress = Progress::default();
+        let mut watched = Watched::new(server, progress.clone(), Lines::of(&headers));
+        let writer = tokio::spawn(async move {
+            watched.write_all(refusal).await.expect("room");
+            let _serving = progress.serving();
+            watched.write_all(refusal).await.expect("room");
+        });
+        let mut sent = String::new();
+        client.read_to_string(&mut sent).await.expect("text");
+        writer.await.expect("wrote all");
+        assert_eq!(sent.matches("HTTP/1.1").count(), 2);
+        let first = "HTTP/1.1 431 Too Large\r\ncontent-length: 0\r\nx-every: 1\r\n\r\nHTTP";
+        assert!(
+            sent.starts_with(first) && sent.matches("x-every").count() == 1,
+            "{sent}"
+        );
+    }
+
     #[tokio::test]
     async fn an_escaped_target_is_handed_on_in_pieces_and_marked_once() {
         let (mut client, server) = tokio::io::duplex(64);
         let progress = Progress::default();
-        let mut watched = Watched::new(server, progress.clone());
+        let mut watched = Watched::new(server, progress.clone(), no_lines());
         client.write_all(b"GET /<<< HTTP/1.1").await.expect("room");
         client.shutdown().await.expect("open");
         let mut head = Vec::new();
@@ -227,7 +280,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_head_that_dribbles_in_is_cut_after_ten_seconds() {
         let (mut client, server) = tokio::io::duplex(64);
-        let mut watched = Watched::new(server, Progress::default());
+        let mut watched = Watched::new(server, Progress::default(), no_lines());
         client.write_all(b"GET / HT").await.expect("room");
         let mut read = [0; 64];
         assert_eq!(watched.read(&mut read).await.expect("bytes"), 8);
@@ -241,7 +294,7 @@ mod tests {
     async fn a_body_and_an_idle_connection_may_take_longer() {
         let (mut client, server) = tokio::io::duplex(64);
         let progress = Progress::default();
-        let mut watched = Watched::new(server, progress.clone());
+        let mut watched = Watched::new(server, progress.clone(), no_lines());
         let writer = tokio::spawn(async move {
             tokio::time::sleep(HEAD_TIME * 3).await; // idle
             client.write_all(b"head").await.expect("room");

@@ -1,6 +1,7 @@
 //! Accepts connections and speaks HTTP on them: header timeout, bounded headers, an orderly end.
 
 mod head;
+mod refused;
 mod target;
 
 use std::convert::Infallible;
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -25,6 +26,7 @@ use tracing::{debug, warn};
 
 use crate::metrics::Bound;
 use head::{Progress, Serving, Watched};
+use refused::Lines;
 pub(crate) use target::NoUri;
 
 /// How long a connection may idle between two requests (HTTP-7); the head itself has less ([`head`]).
@@ -43,6 +45,9 @@ pub(crate) trait Answer: Send + Sync + 'static {
         peer: SocketAddr,
     ) -> impl Future<Output = Response<Body>> + Send;
 
+    /// What every answer carries, also those that the HTTP library gives by itself (G1-19).
+    fn every_answer(&self) -> HeaderMap;
+
     /// A request was refused for its head: it never became one.
     fn turned_away(&self, bound: Bound);
 }
@@ -55,6 +60,7 @@ pub(crate) async fn run<A: Answer>(
     patience: Duration,
 ) {
     let tracker = TaskTracker::new();
+    let every_answer = Lines::of(&app.every_answer());
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => break,
@@ -62,7 +68,8 @@ pub(crate) async fn run<A: Answer>(
         };
         match accepted {
             Ok((stream, peer)) => {
-                tracker.spawn(serve(Arc::clone(&app), stream, peer, stop.clone()));
+                let lines = every_answer.clone();
+                tracker.spawn(serve(Arc::clone(&app), stream, peer, lines, stop.clone()));
             }
             Err(failure) => {
                 warn!(%failure, "a connection could not be accepted");
@@ -87,13 +94,14 @@ async fn serve<A: Answer>(
     app: Arc<A>,
     stream: TcpStream,
     peer: SocketAddr,
+    every_answer: Lines,
     stop: CancellationToken,
 ) {
     if let Err(failure) = stream.set_nodelay(true) {
         debug!(%peer, %failure, "nodelay could not be set");
     }
     let progress = Progress::default();
-    let socket = Watched::new(stream, progress.clone());
+    let socket = Watched::new(stream, progress.clone(), every_answer);
     let answering = Arc::clone(&app);
     let service = service_fn(move |mut request: Request<Incoming>| {
         let (app, serving) = (Arc::clone(&answering), progress.serving());

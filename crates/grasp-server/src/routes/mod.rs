@@ -16,7 +16,7 @@ use grasp_git::http::UploadConfig;
 use grasp_relay::Relay;
 use grasp_relay::address::{AddressResolver, Addresses};
 use grasp_relay::nip11;
-use http::{Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use tokio_util::sync::CancellationToken;
 
 use crate::listener::{Answer, NoUri};
@@ -66,6 +66,10 @@ impl Answer for App {
             response
         };
         cors::dress(response)
+    }
+
+    fn every_answer(&self) -> HeaderMap {
+        cors::dress(Response::new(())).headers().clone()
     }
 
     fn turned_away(&self, bound: Bound) {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use axum::body::Body;
 use grasp_metrics::Text;
 use http::header::{self, HeaderValue};
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 
 use super::{status, without_body};
 use crate::listener::Answer;
@@ -29,6 +29,10 @@ impl Answer for Monitoring {
             (&Method::HEAD, "/metrics") => without_body(page(self).await),
             _ => status(StatusCode::NOT_FOUND),
         }
+    }
+
+    fn every_answer(&self) -> HeaderMap {
+        HeaderMap::new()
     }
 
     fn turned_away(&self, bound: Bound) {

@@ -373,7 +373,30 @@ async fn an_oversized_head_is_refused() {
     let large = "x".repeat(20_000);
     let answer = server.request("GET", "/", &[("X-Large", &large)]).await;
     assert_eq!(answer.status, 431);
+    carries_cors("431", &answer);
     assert_eq!(server.refusals("request_head_bytes").await, 1);
+}
+
+/// G1-19: also where no request can be made of what came.
+#[tokio::test]
+async fn a_head_that_is_no_request_is_refused_with_cors() {
+    let server = Server::spawn().await;
+    let many = "X: y\r\n".repeat(200);
+    for (head, status) in [
+        ("GET\u{1} / HTTP/1.1\r\n\r\n".to_owned(), 400),
+        ("GET / HTTP/7.5\r\n\r\n".to_owned(), 400),
+        ("GET / HTTP/1.1\r\nno header\r\n\r\n".to_owned(), 400),
+        ("GET / HTTP/1.1\r\nX\u{0}: y\r\n\r\n".to_owned(), 400),
+        (format!("GET / HTTP/1.1\r\n{many}\r\n"), 431),
+    ] {
+        let mut http = server.http().await;
+        // After an answer of ours too.
+        assert_eq!(http.request("GET", "/healthz", &[]).await.status, 200);
+        http.send(head.as_bytes()).await;
+        let answer = http.response("GET").await;
+        assert_eq!(answer.status, status, "{head:?}");
+        carries_cors(&head, &answer);
+    }
 }
 
 /// G6-6, G6-1: on, it is said and an empty repository answers; off, neither.
