@@ -1,5 +1,6 @@
 //! Pages that name the tests which prove their sentences. A name that is gone would be a promise that nobody keeps.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -97,6 +98,44 @@ fn the_table_of_limits_is_that_of_the_settings() {
         assert!(!known[3].starts_with("*Later.*"), "{setting} does nothing");
     }
     assert!(bounds > 50, "only {bounds} bounds");
+}
+
+/// What a name with braces stands for: `A_{B,C}` is `A_B` and `A_C`.
+fn spelled_out(name: &str) -> Vec<String> {
+    let Some((start, rest)) = name.split_once('{') else {
+        return vec![name.to_owned()];
+    };
+    let (parts, end) = rest.split_once('}').expect("closed");
+    let names = parts.split(',').map(|part| [start, part, end].concat());
+    names.flat_map(|name| spelled_out(&name)).collect()
+}
+
+/// §19: what peers and operators may expect names every setting that there is.
+#[test]
+fn the_protocol_names_every_setting() {
+    let read = |page: &str| fs::read_to_string(root().join(page)).expect("readable");
+    let (protocol, settings) = (read("docs/protocol.md"), read("docs/operate/settings.md"));
+    let code = protocol.split('`').skip(1).step_by(2);
+    let names: BTreeSet<String> = code
+        .filter(|code| code.starts_with("NGIT_"))
+        .flat_map(spelled_out)
+        .collect();
+    let mut known = 0;
+    for row in rows(&settings) {
+        let Some(name) = row[0]
+            .strip_prefix("`NGIT_")
+            .and_then(|it| it.strip_suffix('`'))
+        else {
+            continue;
+        };
+        let name = format!("NGIT_{name}");
+        assert!(
+            names.contains(&name),
+            "docs/protocol.md does not name {name}"
+        );
+        known += 1;
+    }
+    assert!(known > 100, "only {known} settings");
 }
 
 #[test]

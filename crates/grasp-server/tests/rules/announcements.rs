@@ -267,6 +267,23 @@ async fn an_acceptance_needs_no_push() {
     assert_eq!(world.refs(&alice()), Some(main_only(commit(2).await)));
 }
 
+/// MNT-9, ADR 11: a known state counts for whom it newly concerns, and sending it again does nothing more.
+#[tokio::test]
+async fn a_known_state_is_applied_without_being_sent_again() {
+    let world = World::new();
+    let (_, state) = world.serving(&alice()).await;
+    let both = listing(&alice(), &[&bob()]).sign();
+    world.send(&both).await.is_stored();
+    let theirs = listing(&bob(), &[&alice()]).sign();
+    world.send(&theirs).await.is_stored();
+    assert_eq!(world.refs(&bob()), Some(main_only(commit(0).await)));
+    let commits = world.commits();
+    let again = world.send(&state).await;
+    assert!(again.accepted);
+    assert_eq!(again.message, "duplicate: already have this event");
+    assert_eq!(world.commits(), commits);
+}
+
 /// MNT-9, REF-1
 #[tokio::test]
 async fn a_removal_needs_no_push() {

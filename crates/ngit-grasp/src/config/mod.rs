@@ -173,7 +173,7 @@ fn public_name(service: &Service, reader: &mut Reader<'_>) -> Option<ServiceAddr
     }
 }
 
-/// A whitelist that names nothing would take everything off the service, and is most likely a slip.
+/// A whitelist that names nothing would open a closed service or empty it, and is most likely a slip (ADR 10).
 fn check_whitelist(curation: &Curation, reader: &mut Reader<'_>) {
     let list = &curation.repository_whitelist;
     if list.good.is_empty() && !list.bad.is_empty() {

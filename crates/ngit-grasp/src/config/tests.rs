@@ -233,8 +233,8 @@ fn a_peer_server_is_far_below_the_limits_of_one_address() {
     assert!(config.address.address_connections.get() >= 4);
 }
 
-/// §19: a bad entry is skipped with a warning; a whitelist of nothing else is a slip that would take everything
-/// off the service.
+/// §19, ADR 10: a bad entry is skipped with a warning; a whitelist of nothing else is a slip that would open or
+/// empty the service. A blacklist of nothing else does neither.
 #[test]
 fn bad_entries_of_lists_are_skipped_and_named() {
     let loaded = load(&[
