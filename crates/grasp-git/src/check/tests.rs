@@ -210,11 +210,18 @@ fn a_relative_fills_a_hole_below_a_tip_that_is_there() {
     assert_eq!(kept.walk().holes[0].problem, Problem::Missing);
     let to = kept.place.repositories.lease(&kept.repo);
     let from = kept.place.repositories.lease(&other);
-    let alone = refill(&kept.place.repositories, &to, &[], &[kept.tip], |_| Ok(()));
-    assert!(alone.expect("readable").is_empty());
-    let whole = refill(&kept.place.repositories, &to, &[from], &[kept.tip], |_| {
+    let alone = refill(&kept.place.repositories, &to, &[], &[kept.tip], &[], |_| {
         Ok(())
     });
+    assert!(alone.expect("readable").is_empty());
+    let whole = refill(
+        &kept.place.repositories,
+        &to,
+        &[from],
+        &[kept.tip],
+        &[],
+        |_| Ok(()),
+    );
     assert!(whole.expect("readable").contains(&kept.tip));
     assert_eq!(kept.walk().holes, []);
     assert_sound(&kept.home());

@@ -1,12 +1,12 @@
 //! Reads and hashes everything that tips reach.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gix_hash::Kind::Sha1;
 use grasp_core::oid::Oid;
 
-use crate::objects::{EMPTY_TREE, ObjectKind, Objects, from_gix, links};
+use crate::objects::{EMPTY_TREE, ObjectKind, Objects, Pack, hash, links};
 
 /// Of the holes of one walk so many are told.
 const HOLES_MAX: usize = 100;
@@ -54,6 +54,7 @@ impl Objects {
     pub fn walk(&self, tips: impl IntoIterator<Item = Oid>, given_up: &AtomicBool) -> Walked {
         let mut walk = Walk {
             objects: self,
+            packs: self.store().packs(),
             seen: HashSet::new(),
             walked: Walked::default(),
             buffer: Vec::new(),
@@ -70,6 +71,7 @@ impl Objects {
 
 struct Walk<'a> {
     objects: &'a Objects,
+    packs: Vec<Arc<Pack>>,
     seen: HashSet<Oid>,
     walked: Walked,
     buffer: Vec<u8>,
@@ -120,7 +122,19 @@ impl Walk<'_> {
                 "its content is another object's".to_owned(),
             ));
         }
+        if let Some(pack) = self.damaged_copy(oid) {
+            return Err(Problem::Damaged(format!("its copy in {pack}")));
+        }
         Ok((kind != ObjectKind::Blob).then_some(kind))
+    }
+
+    /// A pack that holds the object too, and not whole: another day it may be the one that is asked.
+    fn damaged_copy(&self, oid: &Oid) -> Option<String> {
+        let packs = self.packs.iter();
+        let mut holding = packs.filter(|pack| pack.offset_of(oid).is_some());
+        holding.clone().nth(1)?;
+        let damaged = holding.find(|pack| self.objects.is_damaged_in(pack, oid));
+        damaged.map(|pack| pack.name())
     }
 
     fn hole(&mut self, oid: Oid, by: Option<Oid>, tip: Oid, problem: Problem) {
@@ -135,18 +149,4 @@ impl Walk<'_> {
             self.walked.more += 1;
         }
     }
-}
-
-/// What an object with this content is called; `None` if the hash itself refuses it, as a collision.
-fn hash(kind: ObjectKind, data: &[u8]) -> Option<Oid> {
-    let mut hasher = gix_hash::hasher(Sha1);
-    let name = match kind {
-        ObjectKind::Commit => "commit",
-        ObjectKind::Tree => "tree",
-        ObjectKind::Blob => "blob",
-        ObjectKind::Tag => "tag",
-    };
-    hasher.update(format!("{name} {}\0", data.len()).as_bytes());
-    hasher.update(data);
-    hasher.try_finalize().ok().map(|hash| from_gix(&hash))
 }

@@ -44,6 +44,20 @@ impl From<gix_object::Kind> for ObjectKind {
     }
 }
 
+/// What an object with this content is called; `None` if the hash itself refuses it, as a collision.
+pub(crate) fn hash(kind: ObjectKind, content: &[u8]) -> Option<Oid> {
+    let mut hasher = gix_hash::hasher(gix_hash::Kind::Sha1);
+    let name = match kind {
+        ObjectKind::Commit => "commit",
+        ObjectKind::Tree => "tree",
+        ObjectKind::Blob => "blob",
+        ObjectKind::Tag => "tag",
+    };
+    hasher.update(format!("{name} {}\0", content.len()).as_bytes());
+    hasher.update(content);
+    hasher.try_finalize().ok().map(|hash| from_gix(&hash))
+}
+
 /// The tree without entries. Git knows it without an object, so it is never missing.
 pub(crate) const EMPTY_TREE: Oid = Oid::from_bytes([
     0x4b, 0x82, 0x5d, 0xc6, 0x42, 0xcb, 0x6e, 0xb9, 0xa0, 0x60, 0xe5, 0x4b, 0xf8, 0xd6, 0x92, 0x88,
@@ -80,17 +94,22 @@ impl Objects {
         self.store.contains(oid)
     }
 
-    /// The packs that hold any of `oids`, by name without ending.
-    pub fn packs_of(&self, oids: &[Oid]) -> Vec<String> {
+    /// The packs in which any of `oids` is damaged, by name without ending. Others may hold them whole.
+    pub fn packs_damaged_at(&self, oids: &[Oid]) -> Vec<String> {
         let packs = self.store.packs();
-        let holding = packs
+        let damaged = packs
             .iter()
-            .filter(|pack| oids.iter().any(|oid| pack.offset_of(oid).is_some()));
-        let name = |pack: &std::sync::Arc<Pack>| {
-            let name = pack.path().file_stem()?;
-            Some(name.to_string_lossy().into_owned())
+            .filter(|pack| oids.iter().any(|oid| self.is_damaged_in(pack, oid)));
+        damaged.map(|pack| pack.name()).collect()
+    }
+
+    pub(crate) fn is_damaged_in(&self, pack: &Pack, oid: &Oid) -> bool {
+        let Some(offset) = pack.offset_of(oid) else {
+            return false;
         };
-        holding.filter_map(name).collect()
+        let mut content = self.buffer.borrow_mut();
+        let kind = self.store.read_in(pack, offset, &mut content);
+        kind.map_or(true, |kind| hash(kind, &content) != Some(*oid))
     }
 
     /// What the object is; `None` if it is not here, or not readable.

@@ -87,6 +87,12 @@ impl Pack {
         })
     }
 
+    /// Its name, without ending.
+    pub(crate) fn name(&self) -> String {
+        let name = self.path.file_stem().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    }
+
     /// The pack file.
     pub(crate) fn path(&self) -> &Path {
         &self.path

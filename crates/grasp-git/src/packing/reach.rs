@@ -47,6 +47,12 @@ impl<'a> Sources<'a> {
         }
     }
 
+    /// Has `packs` searched after all others.
+    pub(crate) fn ask_last(&mut self, packs: &[Arc<Pack>]) {
+        let is_last = |pack: &Arc<Pack>| packs.iter().any(|last| Arc::ptr_eq(last, pack));
+        self.packs.sort_by_key(is_last);
+    }
+
     /// The packs, in the order they are searched.
     pub(crate) fn packs(&self) -> &[Arc<Pack>] {
         &self.packs

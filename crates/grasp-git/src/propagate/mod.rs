@@ -44,7 +44,7 @@ pub fn propagate(
 
 /// Makes those of `tips` whole in the repository of `to` that it and the repositories of `from` have together, and
 /// returns them, although parts of them may be there: [`propagate`] stops at what is present, here nothing is
-/// believed. What is needed is packed anew; `before` is called with what is whole, when that is written and not yet
+/// believed, and packs of its own named in `damaged` are asked last. What is needed is packed anew; `before` is called with what is whole, when that is written and not yet
 /// installed: a pack that is replaced may have the new one's name. For mending only: it reads
 /// everything that the tips reach.
 ///
@@ -54,6 +54,7 @@ pub fn refill(
     to: &Lease,
     from: &[Lease],
     tips: &[Oid],
+    damaged: &[String],
     before: impl FnOnce(&BTreeSet<Oid>) -> Result<(), Error>,
 ) -> Result<BTreeSet<Oid>, Error> {
     let own = Objects::open(to)?;
@@ -61,7 +62,10 @@ pub fn refill(
     let relatives: Vec<Objects> = relatives.collect::<Result<_, Error>>()?;
     // Theirs first: own ones may be the damage.
     let stores = relatives.iter().chain([&own]).map(Objects::store);
-    let sources = Sources::new(None, stores.collect());
+    let mut sources = Sources::new(None, stores.collect());
+    let mut last = own.store().packs();
+    last.retain(|pack| damaged.contains(&pack.name()));
+    sources.ask_last(&last);
     let never = AtomicBool::new(false);
     // An object that cannot be read is a hole like one that is not there.
     let is_whole = |tip: &&Oid| sources.need(&[**tip], |_| false, &never).is_ok();

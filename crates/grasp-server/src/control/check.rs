@@ -64,9 +64,13 @@ impl Desk {
             left += checked.findings.len() as u64;
             objects += checked.objects;
         }
+        let end = match (repair, left) {
+            (true, _) => " left",
+            (false, 0) => "",
+            (false, _) => "; --repair mends what can be mended",
+        };
         out.say(format!(
-            "{looked_at} repositories and {objects} objects looked at, {left} findings{}",
-            if repair { " left" } else { "" }
+            "{looked_at} repositories and {objects} objects looked at, {left} findings{end}"
         ))
         .await;
         Ok(left)
@@ -95,6 +99,9 @@ impl Desk {
                 .await;
             } else {
                 tell_findings(&after, "after the repair: ", out).await;
+                if after.findings.iter().any(Finding::is_of_objects) {
+                    out.say(self.how_to_go_on(repository)).await;
+                }
             }
             Ok::<_, CheckError>(after)
         };
@@ -106,6 +113,17 @@ impl Desk {
                 Ok(work.await?)
             }
         }
+    }
+
+    /// What an operator can do where a repair could not.
+    fn how_to_go_on(&self, repository: &RepoAddress) -> String {
+        let packs = self.service().repositories().path(repository);
+        let packs = packs.join("objects/pack");
+        format!(
+            "{repository}: no other repository here has these objects whole. Put a pack of them, from a backup or a \
+             maintainer's clone, into {} and run this again; what is missing comes with a push of the signed state too",
+            packs.display()
+        )
     }
 
     /// Lists folders that no event asks for, and has them taken away if that is wanted: empty ones, with

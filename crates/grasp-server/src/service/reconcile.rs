@@ -259,6 +259,7 @@ impl Service {
                 &lease,
                 &relatives,
                 &torn,
+                &[],
                 |_| Ok(()),
             )?);
         }

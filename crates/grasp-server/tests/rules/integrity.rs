@@ -67,6 +67,24 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
+fn only_pack(home: &Path) -> PathBuf {
+    let files = entries(&home.join("objects/pack")).into_iter();
+    let mut packs = files.filter(|file| file.extension().is_some_and(|ending| ending == "pack"));
+    let pack = packs.next().expect("a pack");
+    assert_eq!(packs.next(), None);
+    pack
+}
+
+/// Relatives share packs by hard link: damages the copy of one.
+fn damage(pack: &Path) {
+    let mut bytes = fs::read(pack).expect("readable");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0xff;
+    bytes[middle + 1] ^= 0xff;
+    fs::remove_file(pack).expect("ours");
+    fs::write(pack, bytes).expect("writable");
+}
+
 fn remove_loose(home: &PathBuf, object: &str) -> String {
     let oid = git(home, &["rev-parse", object]).trim().to_owned();
     fs::remove_file(home.join("objects").join(&oid[..2]).join(&oid[2..])).expect("loose");
@@ -162,20 +180,46 @@ async fn a_pack_with_a_damaged_object_is_replaced_by_one_from_a_relative() {
     let world = World::new();
     world.serving_together(&alice(), &bob()).await;
     let home = world.path(&alice());
-    let pack = entries(&home.join("objects/pack"))
-        .into_iter()
-        .find(|file| file.extension().is_some_and(|ending| ending == "pack"))
-        .expect("a pack");
-    // Relatives share packs by hard link: damage the copy of one.
-    let mut bytes = fs::read(&pack).expect("readable");
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 0xff;
-    bytes[middle + 1] ^= 0xff;
-    fs::remove_file(&pack).expect("ours");
-    fs::write(&pack, bytes).expect("writable");
+    let pack = only_pack(&home);
+    damage(&pack);
     let names = found(&world, &alice()).await;
     assert!(names.contains(&"object_damaged"), "{names:?}");
     assert_eq!(repair(&world, &alice()).await, []);
+    assert_eq!(world.refs(&alice()), Some(main_only(commit(0).await)));
+    git(&home, &["fsck", "--full", "--strict"]);
+}
+
+/// REF-8: nobody here has a whole copy, until the operator brings one.
+#[tokio::test]
+async fn a_pack_with_a_damaged_object_is_replaced_by_what_an_operator_brings() {
+    let world = World::new();
+    world.serving(&alice()).await;
+    let home = world.path(&alice());
+    let pack = only_pack(&home);
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let copy = elsewhere.path().join("pack");
+    let copy = copy.to_str().expect("text");
+    // Packed anew, or it would be the same file.
+    let anew = ["--no-reuse-object", "--compression=0"];
+    let packed = [&["pack-objects", "--all", "-q"][..], &anew, &[copy]].concat();
+    git(&home, &packed);
+    damage(&pack);
+    let left = repair(&world, &alice()).await;
+    assert!(
+        left.iter()
+            .any(|finding| finding.name() == "object_damaged"),
+        "{left:?}"
+    );
+    assert!(pack.exists(), "better than nothing");
+    for file in entries(elsewhere.path()) {
+        let name = file.file_name().expect("a file");
+        let place = home.join("objects/pack").join(name);
+        assert!(!place.exists(), "another pack");
+        fs::copy(&file, place).expect("writable");
+    }
+    assert_ne!(found(&world, &alice()).await, [""; 0], "whichever is asked");
+    assert_eq!(repair(&world, &alice()).await, []);
+    assert!(!pack.exists());
     assert_eq!(world.refs(&alice()), Some(main_only(commit(0).await)));
     git(&home, &["fsck", "--full", "--strict"]);
 }

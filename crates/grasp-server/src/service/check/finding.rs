@@ -85,6 +85,11 @@ impl Finding {
         }
     }
 
+    /// Whether objects are not there, or not whole.
+    pub fn is_of_objects(&self) -> bool {
+        matches!(self, Self::Object { .. } | Self::MoreObjects { .. })
+    }
+
     /// Whether a repair can do something about it.
     pub fn is_repairable(&self) -> bool {
         !matches!(self, Self::DirectoryUnwanted { .. } | Self::Alternates)

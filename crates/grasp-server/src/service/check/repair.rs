@@ -68,7 +68,7 @@ impl Service {
         damaged: &[Oid],
     ) -> Result<(), CheckError> {
         let objects = self.git.objects(&ground.lease)?;
-        let packs = objects.packs_of(damaged);
+        let packs = objects.packs_damaged_at(damaged);
         if packs.is_empty() {
             return Ok(());
         }
@@ -83,12 +83,13 @@ impl Service {
             .filter(|other| other != lock.address() && self.git.exists(other))
             .map(|other| self.git.lease(&other))
             .collect();
-        grasp_git::refill(&self.git, &ground.lease, &relatives, &tips, |whole| {
+        let replace = |whole: &BTreeSet<Oid>| {
             if tips.iter().all(|tip| whole.contains(tip)) {
                 lock.set_packs_aside(&packs)?;
             }
             Ok(())
-        })?;
+        };
+        grasp_git::refill(&self.git, &ground.lease, &relatives, &tips, &packs, replace)?;
         Ok(())
     }
 }
