@@ -31,5 +31,5 @@ pub use error::Error;
 pub use ingest::{IngestError, Installed, PackLimits, Quarantined, ingest, scan_pack};
 pub use objects::{ObjectKind, Objects};
 pub use propagate::{propagate, refill};
-pub use refs::{RefSnapshot, RefValue};
+pub use refs::{OnDisk, RefSnapshot, RefValue};
 pub use repository::{GitConfig, Lease, OpenError, RepoLock, Repositories};

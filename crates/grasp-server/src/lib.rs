@@ -20,6 +20,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
+use grasp_core::name::Identifier;
 use grasp_git::Repositories;
 use grasp_git::http::{Fetches, UploadConfig};
 use grasp_relay::address::{AddressResolver, Addresses};
@@ -40,7 +41,7 @@ use service::PushLimits;
 pub use clock::Clock;
 pub use service::{
     CheckError, Checked, Ejected, ExplainError, Explained, Finding, HeldScope, Places, Refusal,
-    Refused, Restored, Service, Unwanted,
+    Refused, Restored, Service, Surveyed, Unwanted,
 };
 pub use settings::{Build, Exposure, GitLimits, MonitoringSettings, Settings, Timers};
 
@@ -75,6 +76,7 @@ pub struct Server {
     control: Option<Socket>,
     service: Service,
     timers: Timers,
+    surveyed: Vec<Identifier>,
     stop: CancellationToken,
 }
 
@@ -175,6 +177,7 @@ impl Server {
             monitoring_listener: None,
             service,
             timers: settings.timers,
+            surveyed: settings.surveyed,
             stop,
         })
     }
@@ -218,6 +221,7 @@ impl Server {
     /// closed (CLI-2).
     pub async fn run(self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
         let housekeeping = tokio::spawn(self.service.clone().run_housekeeping());
+        let survey = tokio::spawn(self.service.clone().run_survey(self.surveyed));
         let address = |listener: &TcpListener| listener.local_addr().ok();
         self.desk.opened(control::Listening {
             public: address(&listener),
@@ -255,9 +259,11 @@ impl Server {
             // One that panicked has told so itself.
             let _ = controlled.await;
         }
-        housekeeping.abort();
-        // An aborted task is an expected end here; one that panicked has told so itself.
-        let _ = housekeeping.await;
+        for task in [housekeeping, survey] {
+            task.abort();
+            // An aborted task is an expected end here; one that panicked has told so itself.
+            let _ = task.await;
+        }
         self.service.close().await;
         info!("stopped");
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use grasp_core::name::Identifier;
 use grasp_core::policy::Policy;
 use grasp_git::{GitConfig, PackLimits};
 use grasp_relay::RelayLimits;
@@ -38,6 +39,8 @@ pub struct Settings {
     pub info: nip11::Info,
     /// When things happen by themselves.
     pub timers: Timers,
+    /// The identifiers whose repositories are compared with their events at the start; none: all.
+    pub surveyed: Vec<Identifier>,
     /// What monitoring sees.
     pub monitoring: MonitoringSettings,
 }

@@ -90,6 +90,7 @@ pub(crate) fn settings(config: &Config, folders: &Folders, owner: PublicKey) -> 
                 .filter(|_| config.storage.audit_cleanup),
             ..Timers::default()
         },
+        surveyed: config.storage.startup_integrity_identifiers.good.clone(),
         monitoring: monitoring(config),
     }
 }

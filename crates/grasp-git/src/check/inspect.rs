@@ -11,7 +11,7 @@ use grasp_core::refname::RefName;
 
 use crate::error::{Attempt as _, Error};
 use crate::objects::Pack;
-use crate::refs;
+use crate::refs::{self, OnDisk};
 use crate::repository::Repositories;
 
 /// Files at the top of a repository that only a git or a server leaves that was cut off.
@@ -48,6 +48,19 @@ pub struct Inspection {
 }
 
 impl Repositories {
+    /// Reads the refs of a repository as they lie on the disk, past what is remembered and without keeping them;
+    /// `None` if it is not there.
+    pub fn refs_on_disk(&self, repo: &RepoAddress) -> Result<Option<OnDisk>, Error> {
+        let home = self.path(repo);
+        match fs::metadata(&home) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            found => {
+                found.attempt("look at", &home)?;
+                refs::inspect(&home).map(Some)
+            }
+        }
+    }
+
     /// Looks at the folder of a repository; `None` if it is not there.
     pub fn inspect(&self, repo: &RepoAddress) -> Result<Option<Inspection>, Error> {
         let home = self.path(repo);

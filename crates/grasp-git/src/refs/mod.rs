@@ -64,15 +64,24 @@ pub(crate) fn read(
 
 /// Refs as they lie on the disk, and how well.
 #[derive(Debug)]
-pub(crate) struct OnDisk {
-    pub(crate) refs: BTreeMap<RefName, Oid>,
-    pub(crate) head: RefName,
+pub struct OnDisk {
+    /// Where they are.
+    pub refs: BTreeMap<RefName, Oid>,
+    /// What HEAD names.
+    pub head: RefName,
     /// HEAD is not written as git writes it.
-    pub(crate) head_damaged: bool,
+    pub head_damaged: bool,
     /// Lines of `packed-refs` that are none.
-    pub(crate) foreign_lines: usize,
+    pub foreign_lines: usize,
     /// Refs in files of their own.
-    pub(crate) loose: usize,
+    pub loose: usize,
+}
+
+impl OnDisk {
+    /// Whether they are written as they should be, whatever they are.
+    pub fn are_sound(&self) -> bool {
+        !self.head_damaged && self.foreign_lines == 0 && self.loose == 0
+    }
 }
 
 /// Looks at the files without anything that is remembered, and without objects.

@@ -19,6 +19,7 @@ mod removal;
 mod returns;
 mod settle;
 mod submit;
+mod survey;
 mod sweep;
 mod verifier;
 
@@ -47,6 +48,7 @@ pub(crate) use page::RepositorySeen;
 pub(crate) use push::PushLimits;
 pub(crate) use refs::RefsError;
 pub use refusals::{Refusal, Refused};
+pub use survey::Surveyed;
 
 /// Repositories that are brought in line at once.
 const RECONCILING: usize = 4;

@@ -21,6 +21,7 @@ mod removal;
 mod repositories;
 mod requests;
 mod states;
+mod survey;
 #[cfg(feature = "seeded-defects")]
 mod teeth;
 mod vanish;

@@ -220,6 +220,10 @@ fn warnings(config: &Config, sources: &Sources, reader: &Reader<'_>) -> Vec<Stri
         ("NGIT_REPOSITORY_WHITELIST", &lists.repository_whitelist.bad),
         ("NGIT_REPOSITORY_BLACKLIST", &lists.repository_blacklist.bad),
         ("NGIT_EVENT_BLACKLIST", &lists.event_blacklist.bad),
+        (
+            "NGIT_STARTUP_INTEGRITY_IDENTIFIERS",
+            &config.storage.startup_integrity_identifiers.bad,
+        ),
     ] {
         if !bad.is_empty() {
             warnings.push(format!("{name}: skipped {}", bad.join(", ")));

@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use grasp_core::maintainers::MaintainerRule;
+use grasp_core::name::Identifier;
 use ipnet::IpNet;
 
 use super::setting::settings;
-use super::value::{Backend, BasePath, Bytes, Domain, List, LogFilter, Seconds};
+use super::value::{Backend, BasePath, Bytes, Domain, Entries, List, LogFilter, Seconds};
 
 settings! {
     /// What the service is called and where it listens.
@@ -73,9 +74,7 @@ settings! {
         deletion_request_disrespector: bool = "false";
         /// Removes events of the public audit tool that are older than two hours.
         audit_cleanup: bool = "true";
-    }
-    later {
-        /// Limits the integrity pass at the start to these identifiers; none means all.
-        startup_integrity_identifiers: List<String> = "";
+        /// Limits the comparison of repositories with their events at the start to these identifiers; none means all.
+        startup_integrity_identifiers: Entries<Identifier> = "";
     }
 }

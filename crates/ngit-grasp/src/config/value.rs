@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use grasp_core::curation::RepositoryEntry;
 use grasp_core::maintainers::MaintainerRule;
+use grasp_core::name::Identifier;
 use grasp_core::service::ServiceAddress;
 use ipnet::IpNet;
 
@@ -212,6 +213,15 @@ impl Value for RepositoryEntry {
     fn parse(text: &str) -> Result<Self, String> {
         text.parse()
             .map_err(|error: grasp_core::curation::EntryError| error.to_string())
+    }
+}
+
+impl Value for Identifier {
+    const TAKES: &'static str = "an identifier";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse()
+            .map_err(|error: grasp_core::name::IdentifierError| error.to_string())
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a clean restart keeps (cases 88 and 93).
 
 use grasp_testkit::maintainer::PURGATORY;
-use grasp_testkit::{Maintainer, Person, Server, json};
+use grasp_testkit::{Maintainer, Person, Server, eventually, json};
 
 /// CLI-2, PUR-11, cases 88
 #[tokio::test]
@@ -36,6 +36,25 @@ async fn what_is_served_and_what_waits_are_there_again() {
     assert!(server.serves(&state).await);
     let (tip, _) = served.advance("second").await;
     assert_eq!(served.remote_refs().await["refs/heads/main"], tip);
+}
+
+/// REF-2, REF-6: what was done to the disk while no server ran is put right by the next one, unasked.
+#[tokio::test]
+async fn a_repository_that_was_damaged_meanwhile_is_put_right() {
+    let mut server = Server::spawn().await;
+    let alice = Maintainer::serving("project", &server).await;
+    let refs = alice.remote_refs().await;
+    let home = server.repository(&alice.person.npub(), "project");
+    for damaged in ["packed-refs", "HEAD"] {
+        assert!(server.terminate().await.success());
+        std::fs::write(home.join(damaged), "").expect("writable");
+        server.start_again().await;
+        eventually("the refs are back", async || {
+            alice.remote_refs().await == refs
+        })
+        .await;
+    }
+    server.operate(&["integrity-check"]).await.fine();
 }
 
 /// Cases 93, scaled to a test.

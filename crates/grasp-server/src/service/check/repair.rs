@@ -45,7 +45,12 @@ impl Service {
         self.check(&repository, given_up).await
     }
 
-    fn mend(&self, repository: &RepoAddress, damaged: &[Oid]) -> Result<(), CheckError> {
+    /// What has to be done before reconciling can do the rest. Blocking.
+    pub(in crate::service) fn mend(
+        &self,
+        repository: &RepoAddress,
+        damaged: &[Oid],
+    ) -> Result<(), CheckError> {
         let lock = self.git.lock(repository);
         let ground = self.ground(&lock)?;
         let Some(found) = &ground.found else {

@@ -90,5 +90,6 @@ pub(super) fn settings(folder: &TempDir) -> Settings {
         },
         monitoring: MonitoringSettings::default(),
         timers: Timers::default(),
+        surveyed: Vec::new(),
     }
 }
