@@ -14,6 +14,7 @@
 mod announced;
 mod archives;
 mod authored;
+mod check;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod conversation;
@@ -51,6 +52,7 @@ mod view;
 mod writer;
 
 pub use announced::AnnouncedCursor;
+pub use check::{EventFinding, EventsChecked};
 pub use counters::{StageStats, Stats};
 pub use deadlines::Due;
 pub use dirty::DirtySet;

@@ -33,9 +33,9 @@ pub(crate) struct Effects {
 
 /// Where an event is, or shall be.
 #[derive(Clone, Copy)]
-struct Place {
-    stage: Stage,
-    deadline: Option<Timestamp>,
+pub(crate) struct Place {
+    pub(crate) stage: Stage,
+    pub(crate) deadline: Option<Timestamp>,
 }
 
 /// One transaction while batches are applied to it.
@@ -228,6 +228,18 @@ impl<'a, 'env> Writing<'a, 'env> {
         self.tables
             .events
             .put_with_flags(self.transaction, PutFlags::APPEND, &key, bytes)?;
+        self.put_rows(sequence, event, place, bytes)
+    }
+
+    /// All rows that follow from a record.
+    pub(crate) fn put_rows(
+        &mut self,
+        sequence: Sequence,
+        event: &VerifiedEvent,
+        place: Place,
+        bytes: &[u8],
+    ) -> Result<(), StoreError> {
+        let key = sequence_key(sequence);
         self.tables
             .ids
             .put(self.transaction, &event.id().as_bytes()[..16], &key)?;
@@ -391,10 +403,6 @@ impl<'a, 'env> Writing<'a, 'env> {
             let key = deadlines::event_key(at, sequence);
             let table = deadlines::table_of(self.tables, record, place.stage);
             table.delete(self.transaction, &key)?;
-            if place.stage != Stage::Served {
-                // Before there was a table for what is kept, all deadlines were in one.
-                self.tables.deadlines.delete(self.transaction, &key)?;
-            }
         }
         let transaction = &mut *self.transaction;
         index::stage_rows(

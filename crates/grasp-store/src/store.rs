@@ -231,6 +231,12 @@ impl Store {
         &self.handle.shared
     }
 
+    /// What lies below, for a look at all of it.
+    pub(crate) fn parts(&self) -> (&lmdb::Environment, &Tables, &KeyedHash) {
+        let shared = self.shared();
+        (&shared.environment, &shared.tables, &shared.hash)
+    }
+
     /// A look at everything committed so far.
     pub fn snapshot(&self) -> Result<Snapshot, StoreError> {
         let shared = Arc::clone(self.shared());

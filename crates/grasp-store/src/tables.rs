@@ -93,6 +93,25 @@ impl Tables {
         )
     }
 
+    /// The tables that follow from the records alone.
+    pub(crate) fn derived(&self) -> [(&'static str, &Table); 13] {
+        [
+            ("ids", &self.ids),
+            ("times", &self.times),
+            ("kinds", &self.kinds),
+            ("authors", &self.authors),
+            ("tags", &self.tags),
+            ("versions", &self.versions),
+            ("listings", &self.listings),
+            ("proposals", &self.proposals),
+            ("load", &self.load),
+            ("budgets", &self.budgets),
+            ("holding", &self.holding),
+            ("held_tags", &self.held_tags),
+            ("unseen", &self.unseen),
+        ]
+    }
+
     /// Rows by table.
     #[cfg(feature = "conformance")]
     pub(crate) fn row_counts(

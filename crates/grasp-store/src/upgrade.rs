@@ -6,10 +6,11 @@ use grasp_core::request::Uses;
 use nostr::event::EventId;
 use nostr::types::Timestamp;
 
+use crate::deadlines;
 use crate::error::StoreError;
 use crate::idle::idle_key;
 use crate::index;
-use crate::keys::{KeyedHash, read_sequence, sequence_key};
+use crate::keys::{Key, KeyedHash, read_sequence, sequence_key};
 use crate::lifecycle::Writing;
 use crate::lmdb::{Environment, Table, Transaction};
 use crate::record::Record;
@@ -34,24 +35,34 @@ pub(crate) fn from_format_1(
     Ok(())
 }
 
-/// Nor did it find what is not served by its author (DEL-8), nor what is held by what it refers to (DEL-6).
+/// Nor did it find what is not served by its author (DEL-8), nor what is held by what it refers to (DEL-6); and it
+/// had one table for all deadlines.
 fn index_unseen(
     tables: &Tables,
     hash: &KeyedHash,
     transaction: &mut Transaction<'_>,
 ) -> Result<(), StoreError> {
     let mut unseen: Vec<(Table, Vec<u8>)> = Vec::new();
+    let mut moved: Vec<(Table, Key)> = Vec::new();
     for row in tables.events.iter(transaction)? {
         let (key, bytes) = row?;
         let sequence = read_sequence(key).ok_or(StoreError::Corrupt("events"))?;
         let record = Record::parse(bytes)?;
         let stage = record.stage();
+        if let Some(at) = record.deadline() {
+            let table = deadlines::table_of(tables, &record, stage);
+            moved.push((*table, deadlines::event_key(at, sequence)));
+        }
         if stage != Stage::Served {
             index::stage_rows(tables, hash, sequence, &record, stage, |table, key| {
                 unseen.push((*table, key.to_vec()));
                 Ok(())
             })?;
         }
+    }
+    for (table, key) in moved {
+        tables.deadlines.delete(transaction, &key)?;
+        table.put(transaction, &key, &[])?;
     }
     for (table, key) in unseen {
         table.put(transaction, &key, &[])?;
@@ -109,7 +120,7 @@ mod tests {
     use grasp_core::recovery::{Conversation as _, Name};
 
     use super::*;
-    use crate::conformance::events::{at, event, insert, key};
+    use crate::conformance::events::{at, event, insert_until, key};
     use crate::lmdb;
     use crate::view::View;
 
@@ -126,12 +137,17 @@ mod tests {
         let version = tables.version(&transaction).expect("reads");
         let mut buffer = Vec::new();
         Writing::new(&tables, &hash, &mut transaction, &mut buffer)
-            .and_then(|mut writing| writing.apply(&[insert(&reply, Stage::Held)], version))
+            .and_then(|mut writing| {
+                writing.apply(&[insert_until(&reply, Stage::Held, 90)], version)
+            })
             .expect("applies");
         // As format 1 left it.
-        for table in [&tables.unseen, &tables.held_tags] {
+        for table in [&tables.unseen, &tables.held_tags, &tables.holding] {
             table.clear(&mut transaction).expect("clears");
         }
+        let deadline = deadlines::event_key(at(90), 1);
+        let put = tables.deadlines.put(&mut transaction, &deadline, &[]);
+        put.expect("writes");
         transaction.commit().expect("commits");
 
         from_format_1(&environment, &tables, &hash, at(70)).expect("upgrades");
@@ -146,5 +162,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         let author = view.authored(&key(2), at(6)).expect("reads");
         assert_eq!(author, [reply.id()]);
+        assert_eq!(view.due(at(90), 9).expect("reads"), []);
+        assert_eq!(view.due_holding(at(90), 9).expect("reads").len(), 1);
     }
 }

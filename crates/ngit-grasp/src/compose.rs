@@ -61,17 +61,22 @@ pub(crate) fn nobody() -> PublicKey {
     PublicKey::from_byte_array([0; 32])
 }
 
+/// The event store.
+pub(crate) fn store(config: &Config) -> StoreConfig {
+    StoreConfig {
+        map_size: config.storage.store_map_size.0,
+        disk_floor: config.storage.disk_floor_bytes.0,
+        ..StoreConfig::default()
+    }
+}
+
 /// Everything the server needs besides a socket.
 pub(crate) fn settings(config: &Config, folders: &Folders, owner: PublicKey) -> Settings {
     Settings {
         policy: policy(config, owner),
         git_root: folders.git.clone(),
         relay_root: folders.relay.clone(),
-        store: StoreConfig {
-            map_size: config.storage.store_map_size.0,
-            disk_floor: config.storage.disk_floor_bytes.0,
-            ..StoreConfig::default()
-        },
+        store: store(config),
         git: GitConfig {
             quarantine_percent: config.git.git_quarantine_percent.0,
             ..GitConfig::default()

@@ -23,6 +23,7 @@ fn main() -> ExitCode {
     let ended = match invocation.action {
         cli::Action::Serve => cli::serve(invocation.flags).map(|()| ExitCode::SUCCESS),
         cli::Action::Ask(request) => cli::ask(invocation.flags, request),
+        cli::Action::CheckEvents { execute } => cli::check_events(invocation.flags, execute),
     };
     ended.unwrap_or_else(Failure::report)
 }

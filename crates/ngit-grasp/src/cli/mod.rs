@@ -15,7 +15,7 @@ use grasp_server::control::{self, Request};
 
 use crate::config::sections;
 use crate::config::setting::{Effect, Setting};
-pub(crate) use operate::ask;
+pub(crate) use operate::{ask, check_events};
 pub(crate) use serve::serve;
 
 /// What the operator asked for.
@@ -34,6 +34,11 @@ pub(crate) enum Action {
     Serve,
     /// Asks the server, or its data if it does not run (CLI-5).
     Ask(Request),
+    /// Looks at the event store of a server that does not run.
+    CheckEvents {
+        /// Mends it.
+        execute: bool,
+    },
 }
 
 /// The flag that all questions have.
@@ -45,6 +50,7 @@ const IDENTIFIER: &str = "identifier";
 /// The argument that names a repository.
 const REPOSITORY: &str = "repository";
 
+const CHECK_EVENTS: &str = "event-integrity-check";
 const REPAIR: &str = "repair";
 const EXECUTE: &str = "execute";
 const PURGE_ORPHANS: &str = "purge-orphans";
@@ -96,6 +102,11 @@ fn action(path: &[&str], matches: &ArgMatches) -> Action {
         ["holding", "list"] => control::Command::HoldingList,
         ["holding", "restore"] => control::Command::HoldingRestore(scope(matches)),
         ["holding-eject"] => control::Command::HoldingEject(scope(matches)),
+        [CHECK_EVENTS] => {
+            return Action::CheckEvents {
+                execute: matches.get_flag(EXECUTE),
+            };
+        }
         _ => return Action::Serve,
     };
     Action::Ask(Request {
@@ -171,6 +182,20 @@ fn questions() -> Vec<Command> {
     ]
 }
 
+/// The one command that no running server answers.
+fn event_check() -> Command {
+    Command::new(CHECK_EVENTS)
+        .about("Verifies every stored event and every row that finds one; the server must be stopped")
+        .after_help(
+            "Writes JSON: a line for each finding, and a summary. Exit code 3 if something is wrong.",
+        )
+        .arg(switch(
+            EXECUTE,
+            "Makes all indexes and counters anew from the events, and removes records that are not what their authors \
+             signed; their text stands in the findings, so keep the output",
+        ))
+}
+
 /// Which repository.
 fn scope_flags() -> [Arg; 2] {
     let flag = |name: &'static str, value: &'static str, help: &'static str| {
@@ -219,6 +244,7 @@ fn command() -> Command {
         )
         .subcommand(Command::new("serve").about("Runs the server (what happens without a subcommand)"))
         .subcommands(questions().into_iter().map(|command| command.arg(json_flag()).after_help(ASKING)))
+        .subcommand(event_check())
         .disable_help_subcommand(true)
         .args(sections().into_iter().enumerate().flat_map(|(index, (title, settings))| {
             settings

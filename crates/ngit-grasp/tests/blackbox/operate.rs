@@ -138,6 +138,8 @@ async fn an_integrity_check_finds_damage_and_repairs_it() {
     assert_eq!(finding["finding"], "object_missing");
     let said = server.operate(&[&check[..], &["--repair"]].concat()).await;
     assert_eq!(said.code, Some(3), "what is gone stays gone: {said:?}");
+    let packs = home.join("objects/pack").display().to_string();
+    assert!(said.out.contains(&packs), "it says what to do: {said:?}");
     server.start_again().await;
     assert!(alice.remote_branches_and_tags().await.is_empty());
     alice.push().await.accepted();
@@ -193,6 +195,27 @@ fn copy(from: &Path, to: &Path) {
         .args([from, to])
         .status();
     assert!(status.expect("cp runs").success());
+}
+
+/// CLI-1: only of a server that does not run. What is wrong with rows is shown by the store's own tests.
+#[tokio::test]
+async fn the_events_of_a_stopped_server_are_verified() {
+    let mut server = Server::spawn().await;
+    Maintainer::serving("project", &server).await;
+    let check = ["event-integrity-check"];
+    let said = server.operate(&check).await;
+    assert_eq!(said.code, Some(75), "in use: {said:?}");
+    server.terminate().await;
+    let value = server.operate(&check).await.value();
+    assert_eq!(value, json!({"summary": {"events": 2, "findings": 0}}));
+    let execute = [&check[..], &["--execute"]].concat();
+    assert_eq!(server.operate(&execute).await.value(), value);
+    let empty = TempDir::new().expect("a folder");
+    let elsewhere = empty.path().to_str().expect("text");
+    let nowhere = [&check[..], &["--relay-data-path", elsewhere]].concat();
+    let said = server.operate(&nowhere).await;
+    assert_eq!(said.code, Some(66), "{said:?}");
+    assert_eq!(std::fs::read_dir(empty.path()).expect("there").count(), 0);
 }
 
 /// CLI-5

@@ -3,6 +3,7 @@
 //! Both ways end at the same desk, so they answer alike. *Invariant:* a command makes no data folder and no key: what
 //! is not there is said, not created.
 
+mod events;
 mod local;
 mod remote;
 
@@ -18,11 +19,22 @@ use crate::compose::Folders;
 use crate::config::{Backend, Config};
 use crate::failure::Failure;
 
+pub(crate) use events::check_events;
+
 /// The exit code of a check that found something.
 const FINDINGS: u8 = 3;
 
 /// Asks, and prints the answer.
 pub(crate) fn ask(flags: BTreeMap<String, String>, request: Request) -> Result<ExitCode, Failure> {
+    let (config, folders) = configured(flags)?;
+    match remote::connect(&folders.relay)? {
+        Some(server) => server.ask(&request),
+        None => local::ask(&config, &folders, request),
+    }
+}
+
+/// The settings, and the folders that a server with them has.
+fn configured(flags: BTreeMap<String, String>) -> Result<(Config, Folders), Failure> {
     let config = Config::load(&sources(flags))
         .map_err(Failure::configuration)?
         .config;
@@ -33,10 +45,7 @@ pub(crate) fn ask(flags: BTreeMap<String, String>, request: Request) -> Result<E
         )));
     }
     let folders = Folders::of(&config).context("cannot find the data folders")?;
-    match remote::connect(&folders.relay)? {
-        Some(server) => server.ask(&request),
-        None => local::ask(&config, &folders, request),
-    }
+    Ok((config, folders))
 }
 
 /// Prints one reply. The last one decides how the command ends.
