@@ -14,6 +14,7 @@ pub mod pages;
 mod routes;
 mod service;
 mod settings;
+mod words;
 
 use std::future::Future;
 use std::net::SocketAddr;

@@ -1,6 +1,7 @@
 //! What an operator wants to know of everything that is stored, without a scan of it.
 
 use grasp_core::lifecycle::Stage;
+use grasp_core::purgatory::WAITING;
 use nostr::types::Timestamp;
 
 use crate::counters::Stats;
@@ -23,6 +24,15 @@ pub struct Overview {
     pub uploads: u64,
     /// When the first waiting event expires; `None` if none waits.
     pub first_waiting_deadline: Option<Timestamp>,
+}
+
+impl Overview {
+    /// How long the one waits that is to expire first, in seconds since its time last began anew (PUR-3).
+    pub fn longest_wait(&self, now: Timestamp) -> Option<u64> {
+        let deadline = self.first_waiting_deadline?;
+        let end = now.as_secs().saturating_add(WAITING.as_secs());
+        Some(end.saturating_sub(deadline.as_secs()))
+    }
 }
 
 impl View<'_> {

@@ -11,6 +11,7 @@ use super::desk::Failure;
 use super::text::tell;
 use super::{Desk, Reply};
 use crate::service::{CheckError, Checked, Finding, Unwanted};
+use crate::words::counted;
 
 /// Where an answer goes, and in which form.
 pub(super) struct Telling<'a> {
@@ -69,8 +70,11 @@ impl Desk {
             (false, 0) => "",
             (false, _) => "; --repair mends what can be mended",
         };
+        let repositories = counted(looked_at, "repository", "repositories");
+        let objects = counted(objects, "object", "objects");
+        let findings = counted(left, "finding", "findings");
         out.say(format!(
-            "{looked_at} repositories and {objects} objects looked at, {left} findings{end}"
+            "{repositories} and {objects} looked at, {findings}{end}"
         ))
         .await;
         Ok(left)
@@ -162,12 +166,14 @@ impl Desk {
             )
             .await;
         }
-        let end = if execute {
-            format!("{found} folders that no event here asks for, {gone} removed")
-        } else {
-            format!("{found} folders that no event here asks for; --execute removes")
+        let found_words = counted(found, "folder", "folders");
+        let end = match (execute, found) {
+            (true, _) => format!(", {gone} removed"),
+            (false, 0) => String::new(),
+            (false, _) => "; --execute removes".to_owned(),
         };
-        out.say(end).await;
+        out.say(format!("{found_words} that no event here asks for{end}"))
+            .await;
         Ok(0)
     }
 }

@@ -9,6 +9,7 @@ use super::desk::Failure;
 use super::text::{Rows, from_now, tell};
 use super::{Desk, Reply, Scope};
 use crate::service::{HeldScope, Restored};
+use crate::words::counted;
 
 impl Desk {
     pub(super) async fn holding_list(
@@ -91,15 +92,13 @@ impl Desk {
         let reply = if json {
             Reply::Value(json!({"events": ejected.events, "archive": ejected.archive}))
         } else {
+            let events = counted(ejected.events, "held event", "held events");
             let git = if ejected.archive {
-                " and its git data"
+                " with its git data"
             } else {
                 ""
             };
-            Reply::Text(format!(
-                "{} held events of {scope}{git} are gone for good\n",
-                ejected.events
-            ))
+            Reply::Text(format!("gone for good: {events} of {scope}{git}\n"))
         };
         tell(replies, reply).await;
         Ok(0)

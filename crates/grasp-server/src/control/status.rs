@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use grasp_core::Timestamp;
 use grasp_core::lifecycle::Stage;
-use grasp_core::purgatory::WAITING;
+use grasp_core::name::RepoAddress;
 use grasp_store::{Overview, StageStats};
 use serde::Serialize;
 use serde_json::Value;
@@ -14,6 +14,7 @@ use super::desk::Failure;
 use super::disk::Disk;
 use super::text::{Rows, bytes, duration, from_now};
 use crate::pages::Links;
+use crate::words::counted;
 
 /// Of the repositories that want a look so many are named; of the others the number.
 const NAMED_MAX: usize = 20;
@@ -81,8 +82,10 @@ struct Repositories {
     served: u64,
     waiting: u64,
     parked: u64,
-    frozen: Named,
-    degraded: Named,
+    /// Known to a running server.
+    frozen: Option<Named>,
+    /// Known to a running server.
+    degraded: Option<Named>,
     /// Not yet in line with their events.
     dirty: Named,
 }
@@ -123,10 +126,14 @@ impl Status {
         let dirty = dirty.iter().map(|(repository, _)| repository.to_string());
         let links = Links::new(&service.policy.service);
         let now = service.clock.now();
+        let running = Running::of(desk);
+        let known = |those: Vec<RepoAddress>| {
+            let names = those.iter().map(ToString::to_string);
+            running.is_some().then(|| Named::of(names))
+        };
         Ok(Self {
             version: desk.monitoring.build.version,
             commit: desk.monitoring.build.commit,
-            running: Running::of(desk),
             domain: service.policy.service.authority(),
             web: links.web(),
             relay: links.relay(),
@@ -139,11 +146,12 @@ impl Status {
                 served: overview.stats.of(Stage::Served).announcements,
                 waiting: overview.stats.of(Stage::Waiting).announcements,
                 parked: overview.stats.of(Stage::Parked).announcements,
-                frozen: Named::of(conditions.frozen_ones().iter().map(ToString::to_string)),
-                degraded: Named::of(conditions.degraded_ones().iter().map(ToString::to_string)),
+                frozen: known(conditions.frozen_ones()),
+                degraded: known(conditions.degraded_ones()),
                 dirty: Named::of(dirty),
             },
             purgatory: Purgatory::of(&overview, now),
+            running,
             now,
         })
     }
@@ -215,15 +223,19 @@ impl Running {
         rows.row(
             "connections",
             format!(
-                "{} from {} addresses, {} subscriptions",
-                self.connections, self.client_addresses, self.subscriptions
+                "{} from {}, {}",
+                self.connections,
+                counted(self.client_addresses, "address", "addresses"),
+                counted(self.subscriptions, "subscription", "subscriptions"),
             ),
         );
         rows.row(
             "git",
             format!(
-                "{} of at most {} pushes, {} fetches",
-                self.pushes, self.pushes_max, self.fetches
+                "{} of at most {}, {}",
+                self.pushes,
+                counted(self.pushes_max, "push", "pushes"),
+                counted(self.fetches, "fetch", "fetches"),
             ),
         );
     }
@@ -286,10 +298,13 @@ impl Repositories {
         rows.row("waiting", self.waiting);
         rows.row("parked", self.parked);
         for (what, named) in [
-            ("frozen", &self.frozen),
-            ("degraded", &self.degraded),
-            ("not in line", &self.dirty),
+            ("frozen", self.frozen.as_ref()),
+            ("degraded", self.degraded.as_ref()),
+            ("not in line", Some(&self.dirty)),
         ] {
+            let Some(named) = named else {
+                continue;
+            };
             rows.row(what, named.count);
             for name in &named.first {
                 rows.row("", name);
@@ -327,7 +342,7 @@ impl Purgatory {
             uploads: overview.uploads,
             bytes: waiting.bytes,
             next_expiry: overview.first_waiting_deadline.map(|at| at.as_secs()),
-            longest_wait_seconds: longest_wait(overview, now),
+            longest_wait_seconds: overview.longest_wait(now),
             hunts: overview.hunts,
         }
     }
@@ -345,13 +360,9 @@ impl Purgatory {
         if let Some(secs) = self.longest_wait_seconds {
             rows.row("longest wait", duration(Duration::from_secs(secs)));
         }
-        rows.row("looked for", format!("{} identifiers", self.hunts));
+        rows.row(
+            "looked for",
+            counted(self.hunts, "identifier", "identifiers"),
+        );
     }
-}
-
-/// How long the one waits that is to expire first, in seconds since its time last began anew (PUR-3).
-pub(crate) fn longest_wait(overview: &Overview, now: Timestamp) -> Option<u64> {
-    let deadline = overview.first_waiting_deadline?;
-    let end = now.as_secs().saturating_add(WAITING.as_secs());
-    Some(end.saturating_sub(deadline.as_secs()))
 }

@@ -8,6 +8,9 @@ use tokio::sync::mpsc;
 
 use super::Reply;
 
+/// Labels up to this length decide where the whole text is aligned.
+const LABEL_MAX: usize = 20;
+
 /// Rows of a label and what it says, aligned.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
@@ -25,14 +28,19 @@ impl Rows {
         self.rows.push((title.to_owned(), String::new()));
     }
 
-    /// The text: headings at the margin, rows below them indented.
+    /// The text: headings at the margin, rows below them indented. What is said begins in one column; below a
+    /// heading with longer labels further to the right.
     pub(super) fn text(&self) -> String {
-        let labels = self.rows.iter().filter(|(_, says)| !says.is_empty());
-        let width = labels.map(|(label, _)| label.chars().count()).max();
-        let width = width.unwrap_or(0);
+        let common = self.rows.iter().map(width_of);
+        let common = common.filter(|width| *width <= LABEL_MAX).max();
+        let common = common.unwrap_or(0);
+        let mut width = common;
         let mut out = String::new();
         for (number, (label, says)) in self.rows.iter().enumerate() {
             let written = if says.is_empty() {
+                let below = &self.rows[number + 1..];
+                let below = below.iter().take_while(|(_, says)| !says.is_empty());
+                width = below.map(width_of).max().unwrap_or(0).max(common);
                 let gap = if number == 0 { "" } else { "\n" };
                 writeln!(out, "{gap}{label}")
             } else {
@@ -42,6 +50,15 @@ impl Rows {
             written.expect("a String takes everything");
         }
         out
+    }
+}
+
+/// Of a row's label; a heading has none.
+fn width_of((label, says): &(String, String)) -> usize {
+    if says.is_empty() {
+        0
+    } else {
+        label.chars().count()
     }
 }
 
@@ -125,6 +142,20 @@ mod tests {
         assert_eq!(
             rows.text(),
             "server\n  a     1\n  long  two words\n\nrest\n  b     2\n"
+        );
+    }
+
+    #[test]
+    fn a_long_label_moves_what_stands_below_its_heading_alone() {
+        let mut rows = Rows::default();
+        rows.heading("who");
+        rows.row("npub1aaaaaaaaaaaaaaaaaaaaa", "one");
+        rows.row("b", "two");
+        rows.heading("what");
+        rows.row("long", 3);
+        assert_eq!(
+            rows.text(),
+            "who\n  npub1aaaaaaaaaaaaaaaaaaaaa  one\n  b                           two\n\nwhat\n  long  3\n"
         );
     }
 }

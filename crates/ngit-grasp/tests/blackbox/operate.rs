@@ -229,6 +229,7 @@ async fn without_a_server_the_data_itself_is_asked() {
     let status = server.operate(&["status", "--json"]).await.value();
     assert_eq!(status["running"], Value::Null);
     assert_eq!(status["repositories"]["served"], 1, "{status}");
+    assert_eq!(status["repositories"]["degraded"], Value::Null, "unknown");
 }
 
 /// CLI-5: nobody but the server's user may ask, and its end takes the socket along.

@@ -8,13 +8,14 @@ use grasp_core::explain::{
     StateWhy,
 };
 use grasp_core::lifecycle::{Archive, Stage};
-use grasp_core::name::npub;
+use grasp_core::name::{RepoAddress, npub};
 use grasp_core::oid::Oid;
 use grasp_core::refname::RefName;
 use grasp_core::{EventId, PublicKey, Timestamp};
 
 use crate::control::text::{Rows, from_now};
 use crate::service::{Explained, Refusal, Refused};
+use crate::words::counted;
 
 /// Of a long list so many are told; of the others the number.
 const TOLD_MAX: usize = 10;
@@ -202,8 +203,8 @@ fn states(rows: &mut Rows, it: &Explanation, now: Timestamp) {
         let event = &one.event;
         let stage = staged(event.stage, event.deadline, now);
         let signed = signed(&event.author, event.created_at, now);
-        let refs = one.refs;
-        let says = format!("{stage}; {signed}; {refs} refs; {}", state_why(&one.why));
+        let refs = counted(one.refs, "ref", "refs");
+        let says = format!("{stage}; {signed}; {refs}; {}", state_why(&one.why));
         rows.row(&short(&event.event), says);
         if let StateWhy::Lacks { missing, .. } = &one.why {
             oids(rows, missing);
@@ -235,7 +236,11 @@ fn state_why(why: &StateWhy) -> String {
             } else {
                 "it loses to the winner even with them"
             };
-            format!("{at} lacks {count} of its {of} objects; {end}")
+            let lacks = match of {
+                1 => "its one object".to_owned(),
+                of => format!("{count} of its {of} objects"),
+            };
+            format!("{} lacks {lacks}; {end}", place(at))
         }
         StateWhy::EmptyBeforeFirstPush => {
             "declares no refs, and the repository had no push yet".to_owned()
@@ -342,6 +347,17 @@ fn short(event: &EventId) -> String {
 /// Enough of a key to tell it from the others of the page, which has them whole.
 fn who(key: &PublicKey) -> String {
     npub(key).chars().take(13).chain(['…']).collect()
+}
+
+/// A repository, its owner as [`who`] says it.
+fn place(repository: &RepoAddress) -> String {
+    let coordinate = repository.coordinate();
+    let prs = match repository {
+        RepoAddress::Announced(_) => "",
+        RepoAddress::Proposals(_) => "prs/",
+    };
+    let owner = who(&coordinate.owner);
+    format!("{prs}{owner}/{}", coordinate.identifier)
 }
 
 fn all(keys: &BTreeSet<PublicKey>) -> String {

@@ -5,6 +5,8 @@ use std::fmt;
 use grasp_core::explain::Difference;
 use grasp_git::{Hole, Problem};
 
+use crate::words::counted;
+
 /// Something that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
@@ -118,14 +120,16 @@ impl fmt::Display for Finding {
             Self::RefsDamaged { lines } => {
                 write!(
                     out,
-                    "packed-refs is damaged: {lines} lines that git cannot read"
+                    "packed-refs is damaged: git cannot read {} of it",
+                    counted(*lines, "line", "lines")
                 )
             }
             Self::HeadDamaged => out.write_str("HEAD is damaged"),
             Self::LooseRefs { count } => {
                 write!(
                     out,
-                    "{count} refs in files of their own, which this server does not write"
+                    "{} in files of their own, which this server does not write",
+                    counted(*count, "ref", "refs")
                 )
             }
             Self::Alternates => {
@@ -147,7 +151,9 @@ impl fmt::Display for Finding {
                     None => write!(out, ", needed by {needed_by}"),
                 }
             }
-            Self::MoreObjects { count } => write!(out, "and {count} more objects"),
+            Self::MoreObjects { count } => {
+                write!(out, "and {} more", counted(*count, "object", "objects"))
+            }
             Self::Unreadable { problem } => write!(out, "cannot be looked at: {problem}"),
         }
     }
