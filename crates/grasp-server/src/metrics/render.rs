@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use grasp_core::lifecycle::Stage;
 use grasp_git::http::Fetches;
 use grasp_metrics::{Sort, Text};
-use grasp_store::{Stats, StoreError};
+use grasp_store::{Overview, Stats, StoreError};
 use tracing::error;
 
 use super::labels::Waiting;
@@ -234,13 +234,36 @@ impl Monitoring {
             &self.store.commit_members,
         );
         match self.stored() {
-            Ok(stats) => stored(text, &stats),
+            Ok(overview) => {
+                stored(text, &overview.stats);
+                self.purgatory(text, &overview);
+            }
             Err(failure) => error!(%failure, "monitoring cannot see what is stored"),
         }
     }
 
-    fn stored(&self) -> Result<Stats, StoreError> {
-        self.service.store.snapshot()?.view().stats()
+    fn stored(&self) -> Result<Overview, StoreError> {
+        self.service.store.snapshot()?.view().overview()
+    }
+
+    /// What waits beside what the counters of stages say.
+    fn purgatory(&self, text: &mut Text, overview: &Overview) {
+        let now = self.service.clock.now();
+        text.gauge(
+            "ngit_purgatory_longest_wait_seconds",
+            "Of the event that waits longest for its git data, since its time last began anew.",
+            overview.longest_wait(now).unwrap_or_default(),
+        );
+        text.gauge(
+            "ngit_purgatory_uploads",
+            "Pushed commits whose event has not come.",
+            overview.uploads,
+        );
+        text.gauge(
+            "ngit_purgatory_hunts",
+            "Identifiers whose git data is looked for.",
+            overview.hunts,
+        );
     }
 
     fn program(&self, text: &mut Text) {

@@ -200,6 +200,15 @@ async fn what_waits_is_counted_by_its_sort() {
     }
     assert!(waiting["ngit_purgatory_bytes"] > 0.0);
     assert_eq!(waiting["ngit_store_events{stage=\"waiting\"}"], 2.0);
+    assert_eq!(waiting["ngit_purgatory_hunts"], 1.0);
+    assert_eq!(waiting["ngit_purgatory_uploads"], 0.0);
+    let other = Maintainer::named_serving("bob", "other", &server).await;
+    let upload = format!("main:refs/nostr/{}", "a5".repeat(32));
+    other.push_refs(&[&upload]).await.accepted();
+    let seen = scrape(&server).await;
+    assert_eq!(seen["ngit_purgatory_uploads"], 1.0);
+    let longest = "ngit_purgatory_longest_wait_seconds";
+    assert!(waiting.contains_key(longest) && seen[longest] < 1800.0);
 }
 
 /// §20
