@@ -205,6 +205,14 @@ pub enum Change {
         /// A hash of the lists.
         fingerprint: [u8; 32],
     },
+    /// What following another relay remembers over a restart (SYNC-11), or with `None` that nothing is. The bytes
+    /// are sync's own; whoever keeps them does not read them.
+    KeepCursor {
+        /// The relay's address.
+        relay: String,
+        /// What is remembered.
+        cursor: Option<Vec<u8>>,
+    },
     /// The repository's view changed: reconcile must look at it before it is served again.
     Dirty(RepoAddress),
     /// Git data for this identifier is owed: look for it at `not_before` (HUNT-2). An entry that is

@@ -180,6 +180,7 @@ enum Role {
     Listed = 3,
     Target = 4,
     Submitter = 5,
+    Relay = 6,
 }
 
 impl KeyedHash {
@@ -223,6 +224,11 @@ impl KeyedHash {
             Role::Target,
             &[owner.as_bytes(), identifier.as_str().as_bytes()],
         )
+    }
+
+    /// The key of what is remembered of a relay.
+    pub(crate) fn relay(&self, address: &str) -> [u8; 16] {
+        self.of(Role::Relay, &[address.as_bytes()])
     }
 
     /// The beginning of the proposal table for what one submitter proposes to an identifier.

@@ -18,7 +18,7 @@ use crate::index;
 use crate::keys::{KeyedHash, Sequence, read_sequence, repository_key, sequence_key};
 use crate::lmdb::Transaction;
 use crate::record::{self, Record};
-use crate::store::ServedEvent;
+use crate::store::{Passage, ServedEvent};
 use crate::tables::Tables;
 use crate::version::CommitVersion;
 
@@ -29,6 +29,8 @@ pub(crate) struct Effects {
     pub(crate) served: Vec<ServedEvent>,
     /// What was marked dirty, without repeats.
     pub(crate) dirtied: Vec<RepoAddress>,
+    /// Every event that changed its place, in the order of the batch.
+    pub(crate) moved: Vec<Passage>,
 }
 
 /// Where an event is, or shall be.
@@ -138,6 +140,7 @@ impl<'a, 'env> Writing<'a, 'env> {
             Change::DropArchive { repository } => self.drop_archive(repository),
             Change::Curate { scope, by } => self.curate(scope, *by),
             Change::ListsApplied { fingerprint } => self.lists_applied(fingerprint),
+            Change::KeepCursor { relay, cursor } => self.keep_cursor(relay, cursor.as_deref()),
             Change::Dirty(repository) => self.dirty(repository, version, effects),
             Change::Hunt {
                 identifier,
@@ -207,6 +210,7 @@ impl<'a, 'env> Writing<'a, 'env> {
         *self.buffer = buffer;
         outcome?;
         self.next_sequence += 1;
+        effects.moved.push(Passage::of(event, Some(place.stage)));
         if place.stage == Stage::Served {
             effects.served.push(ServedEvent {
                 event: event.clone(),
@@ -291,6 +295,9 @@ impl<'a, 'env> Writing<'a, 'env> {
             sequence,
             row,
         )?;
+        if before.stage != after.stage {
+            effects.moved.push(Passage::of(&event, Some(after.stage)));
+        }
         match (before.stage, after.stage) {
             (Stage::Served, Stage::Served) => {}
             (Stage::Served, _) => effects.served.retain(|served| served.event.id() != *id),
@@ -349,6 +356,7 @@ impl<'a, 'env> Writing<'a, 'env> {
             .events
             .delete(self.transaction, &sequence_key(sequence))?;
         effects.served.retain(|served| served.event.id() != *id);
+        effects.moved.push(Passage::of(&event, None));
         Ok(())
     }
 

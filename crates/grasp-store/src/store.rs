@@ -8,10 +8,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bytes::Bytes;
-use grasp_core::event::VerifiedEvent;
+use grasp_core::event::{VerifiedEvent, kind};
 use grasp_core::filter::Filter;
-use grasp_core::lifecycle::Batch;
-use grasp_core::name::RepoAddress;
+use grasp_core::lifecycle::{Batch, Stage};
+use grasp_core::name::{Coordinate, RepoAddress};
+use nostr::event::EventId;
 use nostr::types::Timestamp;
 use tokio::sync::{broadcast, mpsc};
 
@@ -94,6 +95,8 @@ pub struct Committed<T> {
     pub served: Vec<ServedEvent>,
     /// Which repositories it marked.
     pub dirtied: Vec<RepoAddress>,
+    /// Every event that came, went, or changed its stage, in the order of the batch.
+    pub moved: Vec<Passage>,
     /// What was applied.
     pub batch: Batch,
 }
@@ -105,6 +108,7 @@ impl<T> Committed<T> {
             version: self.version,
             served: self.served.clone(),
             dirtied: self.dirtied.clone(),
+            moved: self.moved.clone(),
             batch: self.batch.clone(),
         }
     }
@@ -119,6 +123,32 @@ pub struct ServedEvent {
     pub json: Bytes,
     /// The commit that made it visible.
     pub version: CommitVersion,
+}
+
+/// An event that came, went, or changed its stage. Where it is by now a snapshot tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passage {
+    /// Which.
+    pub event: EventId,
+    /// Its kind.
+    pub kind: u16,
+    /// Of announcements: whose repository.
+    pub announces: Option<Coordinate>,
+    /// Where it was put; `None` if it is gone.
+    pub stage: Option<Stage>,
+}
+
+impl Passage {
+    pub(crate) fn of(event: &VerifiedEvent, stage: Option<Stage>) -> Self {
+        let is_announcement = event.kind() == kind::ANNOUNCEMENT;
+        let identifier = event.identifier().filter(|_| is_announcement);
+        Self {
+            event: event.id(),
+            kind: event.kind(),
+            announces: identifier.map(|it| Coordinate::new(event.author(), it)),
+            stage,
+        }
+    }
 }
 
 /// A consistent look at the store. Short-lived: while it is open, pages it sees are not reused.

@@ -63,6 +63,8 @@ pub(crate) struct Tables {
     pub(crate) held_tags: Table,
     /// owner, identifier → the list that took the scope away.
     pub(crate) curated: Table,
+    /// hash of a relay's address → length of the address, address, what sync remembers of it (SYNC-11).
+    pub(crate) cursors: Table,
     /// repository → since, until, whether it returns.
     pub(crate) archives: Table,
     /// repository → version of the commit that marked it.
@@ -89,7 +91,7 @@ impl Tables {
             meta, events, ids, times, kinds, authors, tags, versions, listings, proposals,
             deadlines, uploads, uploads_by_event, placements, hunts, marks, gated_events,
             gated_addresses, gated_authors, requests, unused_requests, load, budgets, idle,
-            holding, held_tags, curated, archives, dirty, unseen, plans, plan_steps
+            holding, held_tags, curated, cursors, archives, dirty, unseen, plans, plan_steps
         )
     }
 
@@ -143,6 +145,7 @@ impl Tables {
             ("holding", &self.holding),
             ("held_tags", &self.held_tags),
             ("curated", &self.curated),
+            ("cursors", &self.cursors),
             ("archives", &self.archives),
             ("unseen", &self.unseen),
             ("plans", &self.plans),

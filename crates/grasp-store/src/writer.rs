@@ -119,12 +119,17 @@ where
         wanted: bool,
     ) -> Option<Arc<Committed<()>>> {
         let (batch, value) = self.decided.take()?;
-        let Effects { served, dirtied } = effects;
+        let Effects {
+            served,
+            dirtied,
+            moved,
+        } = effects;
         let committed = Committed {
             value,
             version,
             served,
             dirtied,
+            moved,
             batch,
         };
         let news = wanted.then(|| Arc::new(committed.without_value()));

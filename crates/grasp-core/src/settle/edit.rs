@@ -91,6 +91,7 @@ pub(crate) fn apply(view: &mut RepoView, change: &Change) {
         | Change::DropArchive { .. }
         | Change::Curate { .. }
         | Change::ListsApplied { .. }
+        | Change::KeepCursor { .. }
         | Change::Dirty(_)
         | Change::Hunt { .. }
         | Change::GateEvent { .. }

@@ -9,6 +9,7 @@
 )]
 
 pub mod events;
+pub mod followed;
 pub mod gathering;
 pub mod idle;
 pub mod lifecycle;
@@ -70,6 +71,12 @@ macro_rules! conformance_suite {
                 everything_of_an_author_is_found_in_every_stage,
                 others_who_name_a_repository_are_noticed,
                 what_carries_nothing_any_more_counts_against_no_root;
+            followed:
+                cursors_are_remembered_until_they_are_forgotten,
+                the_feed_tells_what_changed_its_stage,
+                living_announcements_are_told_newest_first,
+                all_served_roots_are_told_with_their_repositories,
+                what_is_unseen_or_marked_is_settled;
             idle:
                 idle_events_leave_unused_first_and_in_their_order,
                 participants_events_are_not_idle,
