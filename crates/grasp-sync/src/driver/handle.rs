@@ -1,8 +1,10 @@
 //! How the rest of the server reaches a driver that runs.
 
+use grasp_core::filter::Filter;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::engine::{Input, Notice, RelayReport};
+use crate::relay_url::RelayUrl;
 
 /// Requests that wait for the driver. Whoever sends one more waits.
 pub(super) const QUEUE: usize = 1_024;
@@ -31,6 +33,18 @@ impl Handle {
     /// has ended takes it and does nothing.
     pub async fn notice(&self, notice: Notice) {
         self.request(Request::Input(Input::Noticed(notice))).await;
+    }
+
+    /// Notices were lost: these are all there are now.
+    pub async fn reload(&self, notices: Vec<Notice>) {
+        self.request(Request::Input(Input::Reloaded { notices }))
+            .await;
+    }
+
+    /// Has a relay asked something, once, if it is connected (SYNC-33). What comes is taken in like all else.
+    pub async fn ask(&self, relay: RelayUrl, filters: Vec<Filter>) {
+        self.request(Request::Input(Input::Asked { relay, filters }))
+            .await;
     }
 
     /// How all relays are doing; nothing if the driver has ended.

@@ -78,6 +78,7 @@ impl Engine {
                 let lacking = lacking.into_iter().collect();
                 self.ids_ended(relay, batch, lacking, (ids.len(), came, tries), origin);
             }
+            What::Once(_) => {}
             // A reconciliation has no end of stored events: this peer means something else by it.
             What::Difference(filter) => self.without_negentropy(relay, batch, filter),
         }
@@ -191,7 +192,7 @@ impl Engine {
             (Some(filter), Some(pending)) if names_in_vain(asked, came) => {
                 pending.todo.retain(|ask| match &ask.what {
                     What::Ids { origin, .. } => origin.as_ref() != Some(&filter),
-                    What::Pages(..) | What::Difference(_) => true,
+                    What::Pages(..) | What::Difference(_) | What::Once(_) => true,
                 });
                 pending.todo.push_front(Ask::pages(vec![filter]));
             }
@@ -297,7 +298,9 @@ impl Engine {
         self.count(relay, Counted::Unanswered);
         match query.ask.what {
             What::Difference(filter) => self.without_negentropy(relay, query.batch, filter),
-            What::Pages(..) | What::Ids { .. } => self.start_again(relay, query.batch),
+            What::Pages(..) | What::Ids { .. } | What::Once(_) => {
+                self.start_again(relay, query.batch);
+            }
         }
     }
 
@@ -322,8 +325,9 @@ impl Engine {
             .get_mut(relay, batch)
             .map(|pending| pending.purpose);
         match purpose {
-            // The next round asks since the one before, and ids are asked for again by themselves.
-            Some(Purpose::Poll | Purpose::Recovery) => {
+            // The next round asks since the one before, ids are asked for again by themselves, and the server asks
+            // again if it still wants to know.
+            Some(Purpose::Poll | Purpose::Recovery | Purpose::Asked) => {
                 self.pending.take(relay, batch);
                 if let Some(session) = self.sessions.get_mut(&relay)
                     && purpose == Some(Purpose::Poll)

@@ -17,6 +17,7 @@ use super::settings::{
 };
 use super::time::Time;
 use super::{Engine, Timer};
+use crate::relay_url::RelayUrl;
 
 /// What came of looking at a batch.
 enum Step {
@@ -201,6 +202,11 @@ impl Engine {
                     filters: filters.collect(),
                 }
             }
+            What::Once(filters) => Output::Subscribe {
+                connection,
+                subscription,
+                filters: filters.clone(),
+            },
             What::Ids { ids, .. } => Output::Subscribe {
                 connection,
                 subscription,
@@ -307,7 +313,7 @@ impl Engine {
                     }
                 }
             }
-            Purpose::CatchUp | Purpose::Recheck | Purpose::Recovery => {}
+            Purpose::CatchUp | Purpose::Recheck | Purpose::Recovery | Purpose::Asked => {}
         }
     }
 
@@ -384,6 +390,26 @@ impl Engine {
             }
         }
         self.recover_later(relay);
+    }
+
+    /// SYNC-33: asks a connected relay what the server wants to know.
+    pub(super) fn asked(&mut self, url: &RelayUrl, filters: Vec<Filter>) {
+        let known = self.relays.number(url);
+        let Some(relay) = known.filter(|relay| self.sessions.contains_key(relay)) else {
+            return;
+        };
+        let none = Items::default();
+        let batch = self.historic_sync(
+            relay,
+            Purpose::Asked,
+            Vec::new(),
+            none,
+            None,
+            Reach::Partial,
+        );
+        if let Some(pending) = self.pending.get_mut(relay, batch) {
+            pending.todo.push_back(Ask::new(What::Once(filters)));
+        }
     }
 
     pub(super) fn recover_later(&mut self, relay: RelayId) {

@@ -25,6 +25,20 @@ pub enum Input {
     },
     /// The store committed something that may change what is followed.
     Noticed(Notice),
+    /// All that is followed, read from the store again: notices were lost. What is not among them is followed no
+    /// longer.
+    Reloaded {
+        /// What is followed.
+        notices: Vec<Notice>,
+    },
+    /// The server wants to ask a relay something of its own, once (SYNC-33). Nothing happens if the relay is not
+    /// connected; what is not answered is not asked again.
+    Asked {
+        /// Whom.
+        relay: RelayUrl,
+        /// What, as one question.
+        filters: Vec<Filter>,
+    },
     /// A dial that the engine asked for succeeded.
     Connected {
         /// Which.

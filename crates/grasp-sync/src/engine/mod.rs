@@ -186,6 +186,8 @@ impl Engine {
                 let fires_at = self.subscriber.add(notice, self.now);
                 self.timers.set(Timer::Batch, fires_at);
             }
+            Input::Reloaded { notices } => self.reload(notices),
+            Input::Asked { relay, filters } => self.asked(&relay, filters),
             Input::Connected { connection, peer } => {
                 if let Some(relay) = self.dialled(connection) {
                     self.handle_connect_or_reconnect(relay, connection, peer);

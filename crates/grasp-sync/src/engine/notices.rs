@@ -38,6 +38,33 @@ impl Engine {
         );
     }
 
+    /// Notices were lost: this is all there is. What waits for the next batch is older, and goes.
+    pub(super) fn reload(&mut self, notices: Vec<Notice>) {
+        self.subscriber.fire();
+        let (mut repos, mut roots) = (BTreeSet::new(), BTreeSet::new());
+        for notice in &notices {
+            match notice {
+                Notice::Repository { coordinate, .. } => drop(repos.insert(coordinate)),
+                Notice::Root { id, .. } => drop(roots.insert(id)),
+                Notice::RepositoryGone { .. } | Notice::RootGone { .. } => {}
+            }
+        }
+        let gone_repos = self.wants.iter().map(|(_, coordinate, _)| coordinate);
+        let gone_repos = gone_repos.filter(|it| !repos.contains(it)).cloned();
+        let gone_roots = self.wants.roots().filter(|id| !roots.contains(id)).copied();
+        let gone: Vec<_> = gone_repos
+            .map(|coordinate| Notice::RepositoryGone { coordinate })
+            .chain(gone_roots.map(|id| Notice::RootGone { id }))
+            .collect();
+        let mut touched = BTreeSet::new();
+        for notice in gone.into_iter().chain(notices) {
+            touched.extend(self.apply(notice));
+        }
+        for relay in touched {
+            self.handle_new_sync_filters(relay);
+        }
+    }
+
     fn take_up(&mut self, url: RelayUrl, cursor: &Cursor) {
         let relay = self.relays.number(&url);
         let Some(state) = relay.and_then(|relay| self.relays.get_mut(relay)) else {

@@ -39,6 +39,8 @@ pub enum Purpose {
     Poll,
     /// Ids that were named and not delivered (SYNC-26).
     Recovery,
+    /// A question of the server's own (SYNC-33).
+    Asked,
 }
 
 impl Purpose {
@@ -82,7 +84,7 @@ impl PendingBatch {
         for ask in std::mem::take(&mut self.todo) {
             match ask.what {
                 What::Difference(filter) => filters.push(filter),
-                What::Pages(..) | What::Ids { .. } => rest.push_back(ask),
+                What::Pages(..) | What::Ids { .. } | What::Once(_) => rest.push_back(ask),
             }
         }
         rest.extend(into_requests(filters, per_req).into_iter().map(Ask::pages));

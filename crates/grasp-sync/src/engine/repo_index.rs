@@ -273,6 +273,11 @@ impl RepoSyncIndex {
         self.repos.iter()
     }
 
+    /// All roots that are known.
+    pub(super) fn roots(&self) -> impl Iterator<Item = &EventId> {
+        self.roots.iter().map(|(_, id, _)| id)
+    }
+
     /// How many repositories and how many roots are known.
     pub fn sizes(&self) -> (usize, usize) {
         (self.repos.len(), self.roots.len())

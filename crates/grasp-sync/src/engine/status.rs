@@ -33,6 +33,8 @@ pub struct RelayReport {
     pub health: HealthState,
     /// Failures in a row.
     pub failures: u32,
+    /// Repositories that are followed there.
+    pub repositories: usize,
     /// Repositories and roots that are confirmed.
     pub confirmed: usize,
     /// Repositories and roots that are in flight.
@@ -64,13 +66,15 @@ impl Engine {
         let health = self.health.get(relay);
         let live = self.live(relay);
         let is_connected = state.connection_status == ConnectionStatus::Connected;
+        let pending = self.pending.items(relay);
         RelayReport {
             url: url.clone(),
             progress: self.progress(relay, state),
             health: health.map_or(HealthState::Healthy, |health| health.state(self.now)),
             failures: health.map_or(0, super::health::RelayHealth::failures),
+            repositories: state.repos.len() + pending.repos.len() + state.missing.repos.len(),
             confirmed: state.repos.len() + state.root_events.len(),
-            pending: self.pending.items(relay).len(),
+            pending: pending.len(),
             missing: state.missing.len(),
             batches: self.pending.batches(relay).count(),
             live: live.map_or(0, super::LiveSet::len),

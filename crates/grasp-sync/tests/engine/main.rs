@@ -1,5 +1,6 @@
 //! The engine as its driver sees it: inputs in, outputs out. `script` plays one peer by hand, `sim` many by a seed.
 
+mod errands;
 mod healing;
 mod incremental;
 mod manners;
