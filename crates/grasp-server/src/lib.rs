@@ -14,6 +14,7 @@ pub mod pages;
 mod routes;
 mod service;
 mod settings;
+mod sync;
 mod words;
 
 use std::future::Future;
@@ -38,6 +39,7 @@ use listener::Answer as _;
 use metrics::Monitoring;
 use routes::Mount;
 use service::PushLimits;
+use sync::Following;
 
 pub use clock::Clock;
 pub use service::{
@@ -45,6 +47,7 @@ pub use service::{
     Refused, Restored, Service, Surveyed, Unwanted,
 };
 pub use settings::{Build, Exposure, GitLimits, MonitoringSettings, Settings, Timers};
+pub use sync::FollowSettings;
 
 /// Why a server cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +78,7 @@ pub struct Server {
     monitoring_listener: Option<TcpListener>,
     desk: Arc<Desk>,
     control: Option<Socket>,
+    follow: Option<FollowSettings>,
     service: Service,
     timers: Timers,
     surveyed: Vec<Identifier>,
@@ -137,7 +141,9 @@ impl Server {
             store: store_metrics,
             fetches: Arc::clone(&fetches),
             abuse_threshold: settings.monitoring.abuse_threshold,
+            relays_listed: settings.monitoring.relays_listed,
             build: settings.monitoring.build,
+            following: Arc::default(),
         };
         let document = grasp_relay::nip11::document(&settings.info, &settings.relay);
         let relay = Relay::new(Parts {
@@ -174,6 +180,7 @@ impl Server {
             app: Arc::new(app),
             desk: Arc::new(Desk::new(Arc::clone(&monitoring), place)),
             control: None,
+            follow: None,
             monitoring,
             monitoring_listener: None,
             service,
@@ -213,6 +220,13 @@ impl Server {
         self
     }
 
+    /// Follows other servers while it runs (GRASP-02).
+    #[must_use]
+    pub fn following(mut self, settings: FollowSettings) -> Self {
+        self.follow = Some(settings);
+        self
+    }
+
     /// Where operators' questions are answered, for whoever asks without a socket.
     pub fn desk(&self) -> &Arc<Desk> {
         &self.desk
@@ -228,6 +242,11 @@ impl Server {
             public: address(&listener),
             monitoring: self.monitoring_listener.as_ref().and_then(address),
         });
+        let service = &self.service;
+        let following = self.follow.map(|it| Following::start(service, it));
+        if let Some(following) = &following {
+            self.monitoring.follow(following.view());
+        }
         let controlled = self.control.map(|socket| {
             let (desk, stop) = (Arc::clone(&self.desk), self.stop.clone());
             tokio::spawn(socket.run(desk, stop))
@@ -250,6 +269,9 @@ impl Server {
                 self.stop.cancel();
                 listening.await;
             }
+        }
+        if let Some(following) = following {
+            following.stop().await;
         }
         if let Some(monitored) = monitored {
             // Its listener ends by `stop`; a scrape that still runs is of no use any more.

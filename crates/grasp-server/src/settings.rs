@@ -52,6 +52,8 @@ pub struct MonitoringSettings {
     pub exposure: Exposure,
     /// An address with more open connections than this counts as conspicuous.
     pub abuse_threshold: usize,
+    /// Relays of other servers that have series of their own; all others share one.
+    pub relays_listed: usize,
     /// Which program this is.
     pub build: Build,
 }
@@ -113,6 +115,7 @@ impl Default for MonitoringSettings {
         Self {
             exposure: Exposure::Public,
             abuse_threshold: 10,
+            relays_listed: 20,
             build: Build {
                 version: env!("CARGO_PKG_VERSION"),
                 commit: "unknown",

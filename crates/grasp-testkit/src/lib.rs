@@ -11,6 +11,7 @@
 )]
 
 pub mod disk;
+pub mod fake_relay;
 pub mod git;
 pub mod http;
 pub mod maintainer;
@@ -23,6 +24,7 @@ pub mod wait;
 pub mod wire;
 
 pub use disk::Footprint;
+pub use fake_relay::FakeRelay;
 pub use git::{GitHome, Pushed, Refs, WorkTree};
 pub use http::{HttpConnection, HttpResponse};
 pub use maintainer::Maintainer;

@@ -75,6 +75,13 @@ impl Maintainer {
         event
     }
 
+    /// Pushes all branches and tags to another server that hosts the repository too.
+    pub async fn push_to(&self, server: &Endpoint) -> Pushed {
+        let url = server.clone_url(&self.person.npub(), &self.identifier);
+        let all = ["refs/heads/*:refs/heads/*", "refs/tags/*:refs/tags/*"];
+        self.work.push_to(&url, &all).await
+    }
+
     /// Publishes an event.
     pub async fn publish(&self, event: &Event) -> Answer {
         publish(&self.server.ws, event).await

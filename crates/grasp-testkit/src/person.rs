@@ -96,6 +96,19 @@ impl Person {
             .tag(["relays", &server.ws])
     }
 
+    /// Begins an announcement that lists several servers.
+    pub fn announcement_on(&self, identifier: &str, servers: &[&Endpoint]) -> Draft<'_> {
+        let clone = servers
+            .iter()
+            .map(|server| server.clone_url(&self.npub(), identifier));
+        let relays = servers.iter().map(|server| server.ws.clone());
+        self.draft(30617)
+            .tag(["d", identifier])
+            .tag(["name", identifier])
+            .tag(["clone".to_owned()].into_iter().chain(clone))
+            .tag(["relays".to_owned()].into_iter().chain(relays))
+    }
+
     /// Begins a state with `HEAD` on `main`.
     pub fn state<R, O>(&self, identifier: &str, refs: impl IntoIterator<Item = (R, O)>) -> Draft<'_>
     where

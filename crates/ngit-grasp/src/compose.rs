@@ -16,9 +16,12 @@ use grasp_relay::address::AddressLimits;
 use grasp_relay::nip11::Info;
 use grasp_relay::{NegentropyLimits, RelayLimits};
 use grasp_server::pages::Links;
-use grasp_server::{Build, Exposure, GitLimits, MonitoringSettings, Settings, Timers};
+use grasp_server::{
+    Build, Exposure, FollowSettings, GitLimits, MonitoringSettings, Settings, Timers,
+};
 use grasp_store::StoreConfig;
-use nostr::key::PublicKey;
+use grasp_sync::outbound::OutboundPolicy;
+use nostr::key::{Keys, PublicKey};
 use tempfile::TempDir;
 
 use crate::config::{Backend, Config};
@@ -100,6 +103,44 @@ pub(crate) fn settings(config: &Config, folders: &Folders, owner: PublicKey) -> 
     }
 }
 
+/// How other servers are followed, in the name of the relay's owner.
+pub(crate) fn following(config: &Config, owner: Keys) -> FollowSettings {
+    let sync = &config.sync;
+    let naughty_pause = sync.naughty_list_expiration_hours.0;
+    FollowSettings {
+        engine: grasp_sync::engine::Settings {
+            service: Some(config.public.clone()),
+            bootstrap: sync
+                .sync_bootstrap_relay_url
+                .as_ref()
+                .map(|it| it.0.clone()),
+            negentropy: !sync.sync_disable_negentropy,
+            batch_window: sync.sync_notice_window_ms.0,
+            startup_jitter: sync.sync_startup_jitter_ms.0,
+            backoff_base: sync.sync_base_backoff_secs.0,
+            backoff_max: sync.sync_max_backoff_secs.0,
+            connect_timeout: sync.sync_base_backoff_secs.0,
+            disconnect_check: sync.sync_disconnect_check_interval_secs.0,
+            naughty_pause,
+            ..grasp_sync::engine::Settings::default()
+        },
+        dial: grasp_sync::dial::Settings {
+            policy: OutboundPolicy {
+                allow_non_global: sync.sync_allow_non_global_targets,
+                ..OutboundPolicy::default()
+            },
+            owner: Some(owner.public_key()),
+            user_agent: concat!("ngit-grasp/", env!("CARGO_PKG_VERSION")).to_owned(),
+        },
+        intake: grasp_sync::intake::Settings {
+            hot: sync.rejected_hot_cache_duration_secs.0,
+            cold: sync.rejected_cold_index_expiry_secs.0,
+        },
+        descendants: sync.sync_recursive_descendant_limit.get(),
+        owner,
+    }
+}
+
 fn monitoring(config: &Config) -> MonitoringSettings {
     let metrics = &config.metrics;
     MonitoringSettings {
@@ -108,6 +149,7 @@ fn monitoring(config: &Config) -> MonitoringSettings {
             (true, None) => Exposure::Public,
             (true, Some(_)) => Exposure::Own,
         },
+        relays_listed: metrics.metrics_top_n_relays.get(),
         abuse_threshold: metrics.metrics_connection_per_ip_abuse_threshold.get(),
         build: Build {
             version: env!("CARGO_PKG_VERSION"),

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Where tests are that a page may name without a folder, seen from `crates`.
-const TESTS: [&str; 7] = [
+const TESTS: [&str; 9] = [
     "ngit-grasp/tests/blackbox",
     "grasp-relay/tests",
     "grasp-server/tests/rules",
@@ -13,6 +13,8 @@ const TESTS: [&str; 7] = [
     "grasp-core/tests/rules",
     "grasp-core/src/push/tests",
     "grasp-git/tests/wire",
+    "grasp-sync/src",
+    "grasp-sync/tests/engine",
 ];
 
 fn root() -> PathBuf {

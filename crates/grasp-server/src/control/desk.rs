@@ -60,6 +60,8 @@ pub(super) enum Failure {
     Explain(#[from] ExplainError),
     #[error(transparent)]
     Check(#[from] CheckError),
+    #[error("other servers are followed only while a server runs, and none runs here")]
+    NotFollowing,
     #[error("another check is running; one at a time")]
     Checking,
     #[error("{text:?} is no identifier")]
@@ -81,7 +83,7 @@ impl Failure {
             Self::Misnamed(_) | Self::NoRepository(_) | Self::NoIdentifier { .. } => {
                 Unanswered::Misunderstood
             }
-            Self::NotFound(_) => Unanswered::NotFound,
+            Self::NotFound(_) | Self::NotFollowing => Unanswered::NotFound,
             Self::Refused(_) => Unanswered::NotAllowed,
             Self::Checking => Unanswered::Busy,
         }
@@ -114,6 +116,7 @@ impl Desk {
         let json = request.json;
         let answered = match request.command {
             Command::Status => self.status(json, &replies).await,
+            Command::SyncStatus => self.sync_status(json, &replies).await,
             Command::HoldingList => self.holding_list(json, &replies).await,
             Command::HoldingRestore(scope) => self.holding_restore(&scope, &replies).await,
             Command::HoldingEject(scope) => self.holding_eject(&scope, json, &replies).await,

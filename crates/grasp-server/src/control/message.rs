@@ -20,6 +20,8 @@ pub struct Request {
 pub enum Command {
     /// How the server is.
     Status,
+    /// Which other servers are followed, and how that goes.
+    SyncStatus,
     /// What left and can still come back (DEL-5).
     HoldingList,
     /// Brings back what is held of a repository (DEL-6).
@@ -65,6 +67,7 @@ impl Command {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Status => "status",
+            Self::SyncStatus => "sync status",
             Self::HoldingList => "holding list",
             Self::HoldingRestore(_) => "holding restore",
             Self::HoldingEject(_) => "holding-eject",

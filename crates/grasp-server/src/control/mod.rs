@@ -12,6 +12,7 @@ mod holding;
 mod message;
 mod socket;
 mod status;
+mod sync;
 mod text;
 
 pub use desk::Desk;

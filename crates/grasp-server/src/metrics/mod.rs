@@ -13,6 +13,7 @@ mod process;
 mod removal;
 mod render;
 mod requests;
+mod sync;
 
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,7 @@ pub(crate) use holding::{Holding, Outcome, Phase, Recovery, Why};
 pub(crate) use labels::{Authorization, Bound, Direction, Kind, Operation, Reason, Status};
 pub(crate) use render::Monitoring;
 pub(crate) use requests::RequestCleanups;
+pub(crate) use sync::{Sync, SyncState};
 
 /// How long git operations take: the upper ends of the buckets, in seconds.
 const OPERATIONS: &[f64] = &[0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
@@ -66,6 +68,8 @@ pub(crate) struct Metrics {
     pub(crate) removal: removal::Removal,
     /// What is kept for recovery.
     pub(crate) holding: Holding,
+    /// Following other servers.
+    pub(crate) sync: Sync,
 }
 
 impl Default for Metrics {
@@ -85,6 +89,7 @@ impl Default for Metrics {
             conditions: Conditions::default(),
             removal: removal::Removal::default(),
             holding: Holding::default(),
+            sync: Sync::default(),
         }
     }
 }

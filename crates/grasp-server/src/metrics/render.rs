@@ -1,7 +1,7 @@
 //! All numbers as one text.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
 
 use grasp_core::lifecycle::Stage;
 use grasp_git::http::Fetches;
@@ -10,9 +10,10 @@ use grasp_store::{Overview, Stats, StoreError};
 use tracing::error;
 
 use super::labels::Waiting;
-use super::{Bound, Metrics, process};
+use super::{Bound, Metrics, SyncState, process};
 use crate::service::Service;
 use crate::settings::Build;
+use crate::sync::FollowingView;
 
 /// The `stage` of an event.
 const STAGES: [(Stage, &str); 5] = [
@@ -36,18 +37,33 @@ pub(crate) struct Monitoring {
     pub(crate) fetches: Arc<Fetches>,
     /// More connections of one address than this are conspicuous.
     pub(crate) abuse_threshold: usize,
+    /// Relays with series of their own.
+    pub(crate) relays_listed: usize,
     /// Which program this is.
     pub(crate) build: Build,
+    /// How following other servers is doing, while it runs.
+    pub(crate) following: Arc<OnceLock<FollowingView>>,
 }
 
 impl Monitoring {
-    /// The whole page.
-    pub(crate) async fn text(&self) -> String {
-        let monitoring = self.clone();
-        self.service.blocking(move || monitoring.render()).await
+    /// Other servers are followed from now on.
+    pub(crate) fn follow(&self, view: FollowingView) {
+        // A server runs once.
+        let _ = self.following.set(view);
     }
 
-    fn render(&self) -> String {
+    /// The whole page.
+    pub(crate) async fn text(&self) -> String {
+        let sync = match self.following.get() {
+            Some(following) => Some(following.state().await),
+            None => None,
+        };
+        let monitoring = self.clone();
+        let rendering = move || monitoring.render(sync.as_ref());
+        self.service.blocking(rendering).await
+    }
+
+    fn render(&self, sync: Option<&SyncState>) -> String {
         let mut text = Text::default();
         self.websocket(&mut text);
         self.events(&mut text);
@@ -55,6 +71,11 @@ impl Monitoring {
         self.limits(&mut text);
         self.repositories(&mut text);
         self.metrics().holding.render(&mut text);
+        if let (Some(state), Some(following)) = (sync, self.following.get()) {
+            let bootstrap = following.bootstrap();
+            let metrics = &self.metrics().sync;
+            metrics.render(&mut text, state, bootstrap, self.relays_listed);
+        }
         self.store(&mut text);
         self.program(&mut text);
         process::render(&mut text);

@@ -283,7 +283,7 @@ impl Service {
     }
 
     /// Takes in an event that was verified before; what is said of it.
-    pub(super) async fn admit_answer(
+    pub(crate) async fn admit_answer(
         &self,
         event: VerifiedEvent,
         origin: Origin,

@@ -57,8 +57,8 @@ pub(crate) fn serve(flags: BTreeMap<String, String>) -> Result<(), Failure> {
         directory: Path::new("."),
     })
     .map_err(Failure::configuration)?
-    .into_keys()
-    .public_key();
+    .into_keys();
+    let key = owner.public_key();
     drop(sources);
     raise_file_limit();
 
@@ -69,7 +69,10 @@ pub(crate) fn serve(flags: BTreeMap<String, String>) -> Result<(), Failure> {
     runtime.block_on(async {
         let mut stop = Stop::listen()?;
         let folders = compose::Folders::of(&config).context("cannot prepare the data folders")?;
-        let server = open(&config, &folders, owner).await.map_err(opening)?;
+        let server = open(&config, &folders, key)
+            .await
+            .map_err(opening)?
+            .following(compose::following(&config, owner));
         let server = match monitoring_address(&config) {
             Some(own) => server.monitored_on(listen_for_monitoring(own).await?),
             None => server,
@@ -89,7 +92,7 @@ pub(crate) fn serve(flags: BTreeMap<String, String>) -> Result<(), Failure> {
             address,
             links: &Links::new(&config.public),
             folders: &folders,
-            owner,
+            owner: key,
         });
         // Nobody may be reading; that is no reason to stop.
         let _ = io::stdout().write_all(text.as_bytes());

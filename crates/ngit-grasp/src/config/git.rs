@@ -97,7 +97,5 @@ settings! {
         hunt_per_minute: NonZero<usize> = "30";
         /// Fetches a minute from one GRASP server.
         hunt_grasp_per_minute: NonZero<usize> = "300";
-        /// How long a host with faults of DNS, TLS or protocol is left alone.
-        naughty_list_expiration_hours: super::value::Hours = "12";
     }
 }

@@ -12,21 +12,13 @@ use super::value::{Author, Entries, List, Milliseconds, Relay, Seconds};
 settings! {
     /// Following other relays and GRASP servers (GRASP-02, GRASP-03).
     Sync "Sync with other servers" {
-        /// Neither offers nor uses negentropy (NIP-77).
-        sync_disable_negentropy: bool = "false";
-    }
-    later {
         /// A relay that is always connected, whatever its address.
         sync_bootstrap_relay_url: Option<Relay> = "";
-        /// Also follows the relays of participants (GRASP-03).
-        sync_plus_enabled: bool = "true";
         /// Spreads the first connections over this time.
         sync_startup_jitter_ms: Milliseconds = "10000";
-        /// Relays asked for profiles and relay lists; empty for none.
-        user_index_relays: List<Relay> = "wss://purplepag.es,wss://index.hzrd149.com,wss://indexer.coracle.social";
-        /// Relays asked for authors without a relay list; empty for none.
-        sync_plus_fallback_relays: List<Relay> = "wss://relay.ditto.pub,wss://relay.damus.io,wss://nos.lol,wss://relay.primal.net";
-        /// Replies fetched for one root.
+        /// What is new here collects for this time before other servers are asked about it.
+        sync_notice_window_ms: Milliseconds = "5000";
+        /// Replies of one issue, patch or pull request that are asked about, so that what hangs on them is found.
         sync_recursive_descendant_limit: NonZero<usize> = "500";
         /// First wait after a failed connection; also the connect timeout.
         sync_base_backoff_secs: Seconds = "5";
@@ -34,12 +26,24 @@ settings! {
         sync_max_backoff_secs: Seconds = "3600";
         /// How often relays that nothing needs any more are disconnected.
         sync_disconnect_check_interval_secs: Seconds = "60";
+        /// Neither offers nor uses negentropy (NIP-77).
+        sync_disable_negentropy: bool = "false";
         /// Connects to private and loopback addresses too: closed networks and tests only.
         sync_allow_non_global_targets: bool = "false";
-        /// How long a refused event is remembered with its reason.
+        /// How long a refused event is kept, so that the order of arrival does not matter.
         rejected_hot_cache_duration_secs: Seconds = "120";
-        /// How long its id is remembered.
+        /// How long its id is remembered, so that it is not asked for again.
         rejected_cold_index_expiry_secs: Seconds = "604800";
+        /// How long a host with faults of DNS, TLS or protocol is left alone.
+        naughty_list_expiration_hours: super::value::Hours = "12";
+    }
+    later {
+        /// Also follows the relays of participants (GRASP-03).
+        sync_plus_enabled: bool = "true";
+        /// Relays asked for profiles and relay lists; empty for none.
+        user_index_relays: List<Relay> = "wss://purplepag.es,wss://index.hzrd149.com,wss://indexer.coracle.social";
+        /// Relays asked for authors without a relay list; empty for none.
+        sync_plus_fallback_relays: List<Relay> = "wss://relay.ditto.pub,wss://relay.damus.io,wss://nos.lol,wss://relay.primal.net";
     }
 }
 
@@ -92,11 +96,11 @@ settings! {
         metrics_bind_address: Option<SocketAddr> = "" ["none; private service: `127.0.0.1:7335`"];
         /// An address with more connections than this counts as abuse in the gauge.
         metrics_connection_per_ip_abuse_threshold: NonZero<usize> = "10";
+        /// Relays with a series of their own, those with the most repositories; all others share one.
+        metrics_top_n_relays: NonZero<usize> = "20";
     }
     later {
         /// Repositories with a series of their own.
         metrics_top_n_repos: NonZero<usize> = "10";
-        /// Relays with a series of their own.
-        metrics_top_n_relays: NonZero<usize> = "20";
     }
 }

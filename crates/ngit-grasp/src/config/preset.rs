@@ -9,6 +9,7 @@ pub(crate) const TEST_PRESET: &[(&str, &str)] = &[
     ("hunt_delay_ms", "500"),
     ("hunt_delay_synced_ms", "100"),
     ("sync_startup_jitter_ms", "0"),
+    ("sync_notice_window_ms", "200"),
 ];
 
 /// The preset's value for a field.

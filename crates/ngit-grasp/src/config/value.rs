@@ -271,13 +271,13 @@ impl Value for BasePath {
 
 /// A relay elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Relay(pub(crate) nostr::types::RelayUrl);
+pub(crate) struct Relay(pub(crate) grasp_sync::relay_url::RelayUrl);
 
 impl Value for Relay {
     const TAKES: &'static str = "`wss://host` or `ws://host`";
 
     fn parse(text: &str) -> Result<Self, String> {
-        nostr::types::RelayUrl::parse(text)
+        text.parse()
             .map(Self)
             .map_err(|_| "relay URLs, such as wss://relay.example.com".to_owned())
     }

@@ -36,3 +36,4 @@ mod relay_protocol;
 mod requests;
 mod restart;
 mod start;
+mod sync;

@@ -1,0 +1,223 @@
+//! What the driver of the sync engine needs of this server.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use grasp_core::admission::Answer;
+use grasp_core::event::{VerifiedEvent, kind};
+use grasp_core::filter::Filter;
+use grasp_core::lifecycle::Change;
+use grasp_core::policy::Origin;
+use grasp_core::{Event, EventId, Timestamp};
+use grasp_relay::Turn;
+use grasp_store::{Store, StoreError};
+use grasp_sync::descendants::Descendants;
+use grasp_sync::engine::{Cursor, Time};
+use grasp_sync::home::{LocalSet, Tally};
+use grasp_sync::intake::{self, Intake, Lack};
+use grasp_sync::relay_url::RelayUrl;
+use nostr::event::{Kind, Tag, UnsignedEvent};
+use nostr::key::Keys;
+use secp256k1::Secp256k1;
+use tokio::sync::Notify;
+use tracing::error;
+
+use super::asking::Reply;
+use super::cursor;
+use crate::service::Service;
+
+/// A larger set is not reconciled but read page by page.
+const ITEMS_MAX: usize = 1_000_000;
+
+/// The server, as the driver sees it.
+pub(super) struct Home {
+    service: Service,
+    keys: Keys,
+    intake: Mutex<Intake>,
+    descendants: Mutex<Descendants>,
+    /// Rings when something is due in `intake`.
+    pub(super) due: Notify,
+}
+
+impl Home {
+    pub(super) fn new(
+        service: Service,
+        keys: Keys,
+        settings: intake::Settings,
+        descendants: usize,
+    ) -> Self {
+        Self {
+            service,
+            keys,
+            intake: Mutex::new(Intake::new(settings)),
+            descendants: Mutex::new(Descendants::new(descendants)),
+            due: Notify::new(),
+        }
+    }
+
+    pub(super) fn service(&self) -> &Service {
+        &self.service
+    }
+
+    /// What was not taken in. A panic while it was held leaves nothing half done that matters.
+    pub(super) fn intake(&self) -> MutexGuard<'_, Intake> {
+        self.intake.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The replies that are asked about.
+    pub(super) fn descendants(&self) -> MutexGuard<'_, Descendants> {
+        self.descendants
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// SYNC-35: what hangs on these is asked for.
+    pub(super) fn ask_about(&self, replies: Vec<Reply>) {
+        if replies.is_empty() {
+            return;
+        }
+        let now = self.now();
+        let mut descendants = self.descendants();
+        for Reply { id, root, parents } in replies {
+            descendants.add(id, root, &parents, now);
+        }
+        drop(descendants);
+        self.due.notify_one();
+    }
+
+    /// Now, for what is remembered.
+    pub(super) fn now(&self) -> Time {
+        Time::from_secs(self.service.clock.now().as_secs())
+    }
+
+    /// Something arrived: whoever lacked it is tried again.
+    pub(super) fn arrived(&self, met: &BTreeSet<Lack>) {
+        let mut intake = self.intake();
+        for lack in met {
+            intake.meet(lack);
+        }
+        if intake.has_retries() {
+            self.due.notify_one();
+        }
+    }
+
+    /// SYNC-31: the admission of a client's event, marked as from sync. What is not taken is remembered (SYNC-32).
+    pub(super) async fn admit(&self, from: &RelayUrl, event: VerifiedEvent) {
+        if self.try_to_admit(from, &event).await {
+            return;
+        }
+        // What it lacks may have come after the decision and before it was remembered: then nobody would try it again.
+        self.try_to_admit(from, &event).await;
+        self.due.notify_one();
+    }
+
+    /// Whether that is the end of it: it does not wait for anything.
+    async fn try_to_admit(&self, from: &RelayUrl, event: &VerifiedEvent) -> bool {
+        let (origin, turn) = (Origin::Sync, Turn::default());
+        let admitted = self.service.admit_answer(event.clone(), origin, turn);
+        match admitted.await {
+            Ok(Answer::Rejected(rejection)) => {
+                let now = self.now();
+                let mut intake = self.intake();
+                !intake.refused(event.clone(), from, &rejection, now)
+            }
+            Ok(answer) => {
+                if matches!(answer, Answer::Stored | Answer::Purgatory) {
+                    self.service.metrics.sync.took_in();
+                }
+                self.intake().taken(&event.id());
+                true
+            }
+            Err(failure) => {
+                error!(
+                    error = &failure as &dyn std::error::Error,
+                    "an event of another server could not be stored; it comes again with the next full sync"
+                );
+                true
+            }
+        }
+    }
+}
+
+/// SYNC-25: what is served, what is here unseen, and what was refused lately.
+fn gather(
+    store: &Store,
+    filter: &Filter,
+    refused: Vec<(u64, EventId)>,
+    now: Timestamp,
+) -> Result<Option<LocalSet>, StoreError> {
+    let Some(served) = store.negentropy_items(filter, now, ITEMS_MAX)? else {
+        return Ok(None);
+    };
+    let unseen = store.snapshot()?.view().unseen_items(filter)?;
+    let here = served.into_iter().chain(unseen);
+    let here = here.map(|(at, id)| (at, EventId::from_byte_array(id)));
+    Ok(Some(LocalSet::seal(here.chain(refused))))
+}
+
+impl grasp_sync::home::Home for Home {
+    async fn intake(&self, from: &RelayUrl, event: VerifiedEvent) {
+        self.admit(from, event).await;
+    }
+
+    fn knows(&self, id: &EventId) -> bool {
+        if self.intake().knows(id, self.now()) {
+            return true;
+        }
+        let now = self.service.clock.now();
+        let snapshot = self.service.store.snapshot();
+        let settled = snapshot.and_then(|snapshot| snapshot.view().is_settled(id, now));
+        // If it cannot be read, the admission finds out.
+        settled.unwrap_or(false)
+    }
+
+    async fn gather(&self, filter: Filter) -> Option<LocalSet> {
+        let refused = self.intake().marked(&filter, self.now());
+        let (store, now) = (self.service.store.clone(), self.service.clock.now());
+        let gathering = move || gather(&store, &filter, refused, now);
+        let gathered = self.service.blocking(gathering).await;
+        gathered.unwrap_or_else(|failure| {
+            error!(
+                error = &failure as &dyn std::error::Error,
+                "what is here cannot be compared with what another server has"
+            );
+            None
+        })
+    }
+
+    async fn remember(&self, cursors: Vec<(RelayUrl, Option<Cursor>)>) {
+        let batch: Vec<_> = cursors
+            .into_iter()
+            .map(|(relay, cursor)| Change::KeepCursor {
+                relay: relay.to_string(),
+                cursor: cursor.as_ref().map(cursor::write),
+            })
+            .collect();
+        let written = self.service.store.commit(move |_| Ok((batch.clone(), ())));
+        if let Err(failure) = written.await {
+            error!(
+                error = &failure as &dyn std::error::Error,
+                "how far other servers were followed is not written down; the next start asks for more than it need"
+            );
+        }
+    }
+
+    /// SYNC-36
+    fn authenticate(&self, relay: &RelayUrl, challenge: &str) -> Option<Event> {
+        let tags = [["relay", relay.as_str()], ["challenge", challenge]];
+        let tags = tags.into_iter().filter_map(|tag| Tag::parse(tag).ok());
+        let kind = Kind::from_u16(kind::AUTH);
+        let (author, now) = (self.keys.public_key(), self.service.clock.now());
+        let event = UnsignedEvent::new(author, now, kind, tags, "");
+        let id = event.compute_id();
+        let context = Secp256k1::signing_only();
+        let signature = self
+            .keys
+            .sign_schnorr_with_aux_rand(&context, id.as_bytes(), &[0; 32]);
+        event.add_signature(signature).ok()
+    }
+
+    fn count(&self, relay: &RelayUrl, what: Tally) {
+        self.service.metrics.sync.count(relay, what);
+    }
+}
