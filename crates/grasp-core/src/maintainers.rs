@@ -383,6 +383,21 @@ mod tests {
         assert_eq!(confirmed(1, &view), [1]);
     }
 
+    /// MNT-10: a crowd that lists each other costs one set, however many ask.
+    #[test]
+    fn members_that_list_each_other_share_one_set() {
+        let view = project(&[
+            (1, legacy(&[2])),
+            (2, legacy(&[1, 3])),
+            (3, legacy(&[2])),
+            (4, legacy(&[1])),
+        ]);
+        let mut resolution = Resolution::of(&view, MaintainerRule::Reciprocal);
+        let [one, two, three, stranger] = [1, 2, 3, 4].map(|n| resolution.confirmed(&key(n)));
+        assert!(Arc::ptr_eq(&one, &two) && Arc::ptr_eq(&one, &three));
+        assert!(!Arc::ptr_eq(&one, &stranger));
+    }
+
     /// MNT-2, MNT-5
     #[test]
     fn roles_and_the_legacy_tag_mix_within_one_project() {
