@@ -81,9 +81,11 @@ impl Service {
         let snapshot = self.store.snapshot()?;
         let view = snapshot.view();
         let lists = &self.policy.curation;
+        let is_here =
+            |stage: Stage| matches!(stage, Stage::Served | Stage::Waiting | Stage::Parked);
         let mut unwanted = BTreeSet::new();
         for (scope, stage) in view.announcements()? {
-            if !matches!(stage, Stage::Served | Stage::Waiting | Stage::Parked) {
+            if !is_here(stage) {
                 continue;
             }
             let leaves = match by {
@@ -92,10 +94,11 @@ impl Service {
                     !lists.hosts(&scope) && {
                         let seeds = [scope.owner];
                         let repo = view.repo_view(&scope.identifier, &seeds, History::Current)?;
-                        // Who only tells who is a maintainer has no place to lose (ANN-6).
+                        // Who only tells who is a maintainer has no place to lose (ANN-6), whatever they
+                        // announced before.
                         let versions = repo.announcements.get(&scope.owner).into_iter().flatten();
-                        let mut items = versions.map(|entry| &entry.item);
-                        items.any(|item| self.policy.hosting(item) == Hosting::Listed)
+                        let mut here = versions.filter(|entry| is_here(entry.stage));
+                        here.any(|entry| self.policy.hosting(&entry.item) == Hosting::Listed)
                     }
                 }
             };

@@ -183,3 +183,24 @@ async fn lists_that_did_not_change_cost_nothing() {
     world.service().apply_lists().await.expect("nothing to do");
     assert_eq!(version(&world), before);
 }
+
+/// DEL-7, ANN-6: whoever had a place before, and moved elsewhere.
+#[tokio::test]
+async fn who_only_tells_who_is_a_maintainer_has_no_place_to_lose() {
+    let mut world = World::new();
+    world.serving_together(&alice(), &bob()).await;
+    let (author, now) = (alice(), world.now().as_secs());
+    let elsewhere = listing(&author, &[])
+        .without("clone")
+        .tag(["clone", "https://elsewhere.example/alice.git"])
+        .at(now + 1)
+        .sign();
+    world.send(&elsewhere).await.is_stored();
+    let whitelist = Some(list(&[&bob().npub()]));
+    let curation = Curation {
+        whitelist,
+        ..Curation::default()
+    };
+    world.restart_with(curation).await;
+    assert!(world.serves(&elsewhere));
+}
