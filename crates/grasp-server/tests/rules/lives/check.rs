@@ -109,6 +109,7 @@ impl Life {
         let anywhere: BTreeSet<Oid> = places
             .iter()
             .flat_map(|place| self.naive.objects(place))
+            .chain(self.naive.left())
             .collect();
         for place in places {
             let path = self.world.service().repositories().path(&place);

@@ -17,8 +17,8 @@ pub(crate) struct Face {
     pub(crate) refs: BTreeMap<String, String>,
     /// The branch that `HEAD` names.
     pub(crate) head: String,
-    /// Of commits that came before their events, and whose directory left since: whether they are shown is
-    /// left open.
+    /// Of commits whose directory left: one that came before its event may be found again with a relative, and
+    /// one of a proposal may have been copied to it in time. Whether they are shown is left open.
     pub(crate) open: BTreeSet<String>,
 }
 
@@ -82,6 +82,12 @@ impl Naive {
         }
     }
 
+    /// What the archive holds.
+    pub(crate) fn left(&self) -> BTreeSet<Oid> {
+        let archived = self.archived.values();
+        archived.flat_map(|it| it.objects.clone()).collect()
+    }
+
     fn write_directories(&mut self) {
         let faces: BTreeMap<RepoAddress, Face> = self
             .directories()
@@ -133,9 +139,15 @@ impl Naive {
             }
         }
         // REF-8: what is nowhere cannot be shown.
-        face.refs.retain(|_, oid| {
+        let left = self.left();
+        let open = &mut face.open;
+        face.refs.retain(|name, oid| {
             let oid: Oid = oid.parse().expect("one of ours");
-            self.objects.values().any(|held| held.contains(&oid))
+            let held = self.objects.values().any(|held| held.contains(&oid));
+            if !held && name.starts_with("refs/nostr/") && left.contains(&oid) {
+                open.insert(name.clone());
+            }
+            held
         });
         face
     }
