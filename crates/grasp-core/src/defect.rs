@@ -24,7 +24,8 @@ pub enum Defect {
     HeadByHistory,
     /// Of several repositories whose view changes only one is marked (ST-4).
     OneMark,
-    /// A waiting state that loses to the served one authorises a push (PUSH-9).
+    /// A waiting state that loses to the served one authorises a push, and nobody looks where its refs
+    /// end (PUSH-9, PUSH-13). Either alone is made good by the other.
     LosingCandidate,
     /// An atomic push is carried out in part (PUSH-8).
     PartialAtomic,
