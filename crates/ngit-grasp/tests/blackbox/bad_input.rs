@@ -398,7 +398,8 @@ async fn refusals_are_told_at_debug_in_short_lines_and_few() {
         lines.len()
     );
     let first = lines.first().expect("a line");
-    let (id, words) = (format!("{:064x}", 0), "invalid: invalid event ID");
-    assert!(first.contains(&id) && first.contains(words), "{first}");
+    // Events are looked at together, so any of them may be told of first.
+    let (id, words) = ("event=000000", "invalid: invalid event ID");
+    assert!(first.contains(id) && first.contains(words), "{first}");
     assert!(lines.iter().all(|line| line.len() < 500));
 }
