@@ -135,6 +135,10 @@ pub(crate) fn following(config: &Config, owner: Keys) -> FollowSettings {
         intake: grasp_sync::intake::Settings {
             hot: sync.rejected_hot_cache_duration_secs.0,
             cold: sync.rejected_cold_index_expiry_secs.0,
+            marks: grasp_sync::intake::MarkLimits {
+                total: sync.marks.get(),
+                per_source: sync.marks_per_source.get(),
+            },
         },
         descendants: sync.sync_recursive_descendant_limit.get(),
         owner,

@@ -202,22 +202,42 @@ impl grasp_sync::home::Home for Home {
         }
     }
 
-    /// SYNC-36
     fn authenticate(&self, relay: &RelayUrl, challenge: &str) -> Option<Event> {
-        let tags = [["relay", relay.as_str()], ["challenge", challenge]];
-        let tags = tags.into_iter().filter_map(|tag| Tag::parse(tag).ok());
-        let kind = Kind::from_u16(kind::AUTH);
-        let (author, now) = (self.keys.public_key(), self.service.clock.now());
-        let event = UnsignedEvent::new(author, now, kind, tags, "");
-        let id = event.compute_id();
-        let context = Secp256k1::signing_only();
-        let signature = self
-            .keys
-            .sign_schnorr_with_aux_rand(&context, id.as_bytes(), &[0; 32]);
-        event.add_signature(signature).ok()
+        proof(&self.keys, relay, challenge, self.service.clock.now())
     }
 
     fn count(&self, relay: &RelayUrl, what: Tally) {
         self.service.metrics.sync.count(relay, what);
+    }
+}
+
+/// SYNC-36: that we are who we say, for this challenge of this relay, now.
+fn proof(keys: &Keys, relay: &RelayUrl, challenge: &str, now: Timestamp) -> Option<Event> {
+    let tags = [["relay", relay.as_str()], ["challenge", challenge]];
+    let tags = tags.into_iter().filter_map(|tag| Tag::parse(tag).ok());
+    let kind = Kind::from_u16(kind::AUTH);
+    let event = UnsignedEvent::new(keys.public_key(), now, kind, tags, "");
+    let id = event.compute_id();
+    let context = Secp256k1::signing_only();
+    let signature = keys.sign_schnorr_with_aux_rand(&context, id.as_bytes(), &[0; 32]);
+    event.add_signature(signature).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SYNC-36
+    #[test]
+    fn a_proof_names_the_relay_and_its_challenge_and_is_signed_now() {
+        let keys = Keys::parse(&"01".repeat(32)).expect("a key");
+        let relay = "wss://a.example.com".parse().expect("valid");
+        let now = Timestamp::from_secs(1_800_000_000);
+        let proof = proof(&keys, &relay, "said", now).expect("signed");
+        let proof = VerifiedEvent::verify(proof).expect("its signature is right");
+        assert_eq!((proof.kind(), proof.author()), (22_242, keys.public_key()));
+        assert_eq!(proof.created_at(), now);
+        assert_eq!(proof.first_value("relay"), Some("wss://a.example.com"));
+        assert_eq!(proof.first_value("challenge"), Some("said"));
     }
 }

@@ -132,6 +132,7 @@ mod tests {
     use grasp_core::event::VerifiedEvent;
     use grasp_core::lifecycle::{Batch, Change, Standing};
     use grasp_store::StoreConfig;
+    use grasp_sync::engine::{SetDigest, Time};
     use grasp_testkit::{Event, Person, TempDir};
 
     use super::*;
@@ -228,6 +229,18 @@ mod tests {
             .map(|event| insert(event, Stage::Served))
             .into();
         batch.push(insert(&waiting, Stage::Waiting));
+        let remembered = Cursor {
+            filter_version: 1,
+            confirmed: SetDigest(7),
+            last_connected: Time::from_secs(1_800_000_000),
+            disconnected_at: Time::from_secs(1_800_000_100),
+            announcements_synced: true,
+            daily_at: None,
+        };
+        batch.push(Change::KeepCursor {
+            relay: "wss://b.example.com".to_owned(),
+            cursor: Some(cursor::write(&remembered)),
+        });
         batch.push(Change::KeepCursor {
             relay: "wss://a.example.com".to_owned(),
             cursor: Some(vec![0]),
@@ -240,7 +253,9 @@ mod tests {
         };
         assert_eq!(notices.len(), 2, "{notices:?}");
         assert!(notices.contains(&root));
-        assert_eq!(cursors, [], "one that cannot be read is none");
+        let (relay, read) = &cursors[0];
+        assert_eq!(cursors.len(), 1, "one that cannot be read is none");
+        assert_eq!((relay.as_str(), read), ("wss://b.example.com", &remembered));
         let snapshot = store.snapshot().expect("a snapshot");
         let view = snapshot.view();
         let gone = |id| Notice::RootGone { id };

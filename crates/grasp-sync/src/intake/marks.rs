@@ -7,9 +7,7 @@ use grasp_core::filter::Filter;
 
 use super::lack::Lack;
 use crate::engine::Time;
-
-/// At most so many are kept; at the brim those go that would go first anyhow.
-pub const MARKS_MAX: usize = 50_000;
+use crate::relay_url::RelayUrl;
 
 /// Of what an event lacks so much lifts its mark; a crafted event could name much more.
 pub const MARK_LACKS_MAX: usize = 8;
@@ -20,25 +18,65 @@ pub(super) struct Mark {
     pub(super) created_at: u64,
     pub(super) kind: u16,
     pub(super) lacks: Vec<Lack>,
+    /// The relay that sent it.
+    pub(super) source: RelayUrl,
 }
 
 /// The marks, by what would lift them and by when they go.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Marks {
+    limits: MarkLimits,
     by_id: BTreeMap<EventId, (Time, Mark)>,
     lacking: BTreeMap<Lack, BTreeSet<EventId>>,
     expiries: BTreeSet<(Time, EventId)>,
+    by_source: BTreeMap<RelayUrl, BTreeSet<(Time, EventId)>>,
+}
+
+/// How many ids are remembered. At the brim those go that would go first anyhow.
+#[derive(Debug, Clone, Copy)]
+pub struct MarkLimits {
+    /// In all.
+    pub total: usize,
+    /// Of the events that one relay sent, so that none crowds out the others.
+    pub per_source: usize,
+}
+
+impl Default for MarkLimits {
+    fn default() -> Self {
+        Self {
+            total: 1_000_000,
+            per_source: 50_000,
+        }
+    }
 }
 
 impl Marks {
+    pub(super) fn new(limits: MarkLimits) -> Self {
+        Self {
+            limits,
+            by_id: BTreeMap::new(),
+            lacking: BTreeMap::new(),
+            expiries: BTreeSet::new(),
+            by_source: BTreeMap::new(),
+        }
+    }
+
     /// Remembers an id until then.
     pub(super) fn add(&mut self, id: EventId, mark: Mark, until: Time) {
         self.remove(&id);
-        while self.by_id.len() >= MARKS_MAX
+        let of_source = self.by_source.get(&mark.source);
+        if let Some(of_source) = of_source.filter(|it| it.len() >= self.limits.per_source)
+            && let Some((_, first)) = of_source.first().copied()
+        {
+            self.remove(&first);
+        }
+        if self.by_id.len() >= self.limits.total
             && let Some((_, first)) = self.expiries.first().copied()
         {
             self.remove(&first);
         }
+        let of_source = self.by_source.entry(mark.source.clone()).or_default();
+        of_source.insert((until, id));
         for lack in &mark.lacks {
             self.lacking.entry(lack.clone()).or_default().insert(id);
         }
@@ -49,6 +87,12 @@ impl Marks {
     pub(super) fn remove(&mut self, id: &EventId) -> Option<Mark> {
         let (until, mark) = self.by_id.remove(id)?;
         self.expiries.remove(&(until, *id));
+        if let Some(of_source) = self.by_source.get_mut(&mark.source) {
+            of_source.remove(&(until, *id));
+            if of_source.is_empty() {
+                self.by_source.remove(&mark.source);
+            }
+        }
         for lack in &mark.lacks {
             if let Some(waiting) = self.lacking.get_mut(lack) {
                 waiting.remove(id);

@@ -28,7 +28,7 @@ pub use dependencies::{
 };
 pub use lack::Lack;
 use lack::Outlook;
-pub use marks::{MARK_LACKS_MAX, MARKS_MAX};
+pub use marks::{MARK_LACKS_MAX, MarkLimits};
 use marks::{Mark, Marks};
 pub use orphans::{ORPHAN_BYTES_MAX, ORPHANS_BYTES_MAX, ORPHANS_MAX};
 use orphans::{Orphan, Orphans};
@@ -46,6 +46,8 @@ pub struct Settings {
     pub hot: Duration,
     /// Its id.
     pub cold: Duration,
+    /// How many ids.
+    pub marks: MarkLimits,
 }
 
 impl Default for Settings {
@@ -53,6 +55,7 @@ impl Default for Settings {
         Self {
             hot: Duration::from_mins(2),
             cold: Duration::from_hours(7 * 24),
+            marks: MarkLimits::default(),
         }
     }
 }
@@ -86,7 +89,7 @@ impl Intake {
         Self {
             settings,
             orphans: Orphans::default(),
-            marks: Marks::default(),
+            marks: Marks::new(settings.marks),
             dependencies: Dependencies::default(),
             tallies: Tallies::default(),
         }
@@ -121,6 +124,7 @@ impl Intake {
             created_at: event.created_at().as_secs(),
             kind: event.kind(),
             lacks: lacks.iter().take(MARK_LACKS_MAX).cloned().collect(),
+            source: from.clone(),
         };
         let cold = self.settings.cold.max(kept.unwrap_or_default());
         self.marks.add(id, mark, now + cold);

@@ -346,3 +346,28 @@ fn marks_belong_to_the_set_that_is_reconciled() {
     assert_eq!(marked(&filter(30618, Some(1_001)), 1), []);
     assert_eq!(marked(&filter(30618, None), 604_801), []);
 }
+
+/// SYNC-32, BND-1: in all and for each relay that sent what was refused; whoever is first to go goes first.
+#[test]
+fn marks_are_bounded_in_all_and_for_each_relay() {
+    let mut intake = Intake::new(Settings {
+        marks: MarkLimits {
+            total: 5,
+            per_source: 3,
+        },
+        ..Settings::default()
+    });
+    let deleted = |n: u32| event(1621, 1, &[], &n.to_string());
+    let mut refuse = |n: u32, from: usize| {
+        let (event, now) = (deleted(n), at(n.into()));
+        intake.refused(event, &relay(from), &Rejection::Deleted, now);
+    };
+    (0..10).for_each(|n| refuse(n, 1));
+    (10..13).for_each(|n| refuse(n, 2));
+    let known: Vec<u32> = (0..13)
+        .filter(|n| intake.knows(&deleted(*n).id(), at(20)))
+        .collect();
+    assert_eq!(known, [8, 9, 10, 11, 12]);
+    intake.expire(at(1_000_000));
+    assert_eq!(intake.sizes(), Sizes::default());
+}

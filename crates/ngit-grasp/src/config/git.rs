@@ -67,10 +67,6 @@ settings! {
         deletions_per_author: NonZero<usize> = "5000";
     }
     later {
-        /// Marks of ids that are not wanted for now, in all.
-        marks: NonZero<usize> = "1000000";
-        /// Such marks that one source may cause.
-        marks_per_source: NonZero<usize> = "50000";
     }
 }
 

@@ -34,6 +34,10 @@ settings! {
         rejected_hot_cache_duration_secs: Seconds = "120";
         /// How long its id is remembered, so that it is not asked for again.
         rejected_cold_index_expiry_secs: Seconds = "604800";
+        /// Ids of refused events that are remembered, in all.
+        marks: NonZero<usize> = "1000000";
+        /// Ids of refused events that one relay sent.
+        marks_per_source: NonZero<usize> = "50000";
         /// How long a host with faults of DNS, TLS or protocol is left alone.
         naughty_list_expiration_hours: super::value::Hours = "12";
     }
