@@ -32,8 +32,8 @@ pub(crate) enum Reach {
     Event,
     /// The states that no other announcement of the view wants: deletion by `a`.
     Scope,
-    /// The same, and no older version of anything comes back: it goes too, if not by this commit then by
-    /// another (DEL-8).
+    /// The same if an announcement is among them, and no older version of anything comes back: it goes too,
+    /// if not by this commit then by another (DEL-8). What others made is held.
     Author,
 }
 
@@ -56,6 +56,11 @@ pub(crate) fn retract(
 ) {
     let before = Groups::of(view, cx.policy);
     let lost = winners_among(view, &before, events);
+    let scope = match how.reach {
+        Reach::Event => None,
+        Reach::Scope => Some(how.fate),
+        Reach::Author => announces(view, events).then_some(Fate::Held),
+    };
     let mut states = std::mem::take(&mut view.states);
     for versions in states.values_mut() {
         let complete = |state: &StateEvent| is_complete(state, view, objects);
@@ -69,8 +74,8 @@ pub(crate) fn retract(
         .retain(|_, versions| !versions.is_empty());
     view.states.retain(|_, versions| !versions.is_empty());
     take_back_proposals(view, events, how, cx);
-    if how.reach != Reach::Event {
-        abandon_states(view, &before, how.fate, cx);
+    if let Some(fate) = scope {
+        abandon_states(view, &before, fate, cx);
     }
     let groups = Groups::of(view, cx.policy);
     let mut winners = groups.winners(view);
@@ -78,6 +83,12 @@ pub(crate) fn retract(
     for owner in without.collect::<Vec<_>>() {
         return_to_purgatory(view, &owner, &groups, cx);
     }
+}
+
+/// Whether one of the events is an announcement by which something is here.
+fn announces(view: &RepoView, events: &BTreeSet<EventId>) -> bool {
+    let mut versions = view.announcements.values().flatten();
+    versions.any(|entry| counts(entry.stage) && events.contains(&entry.id()))
 }
 
 /// Owners whose repository shows one of the events.

@@ -5,7 +5,7 @@ use grasp_core::lifecycle::Stage;
 use grasp_testkit::{Draft, Event, Person};
 
 use crate::history::commit;
-use crate::world::{Answer, REPO, World, announcing, main_at};
+use crate::world::{Answer, REPO, World, announcing, listing, main_at, main_only, proposing};
 
 const DAY: u64 = 86_400;
 const HERE: &str = "wss://grasp.example.com";
@@ -279,4 +279,43 @@ async fn the_relay_owner_can_vanish() {
     world.send(&vanish(&owner, HERE).sign()).await.is_stored();
     assert_eq!(world.stage(&note), None);
     world.send(&note).await.is_vanished();
+}
+
+/// DEL-8, DEL-5, DEL-6: with the last announcement a state of another maintainer goes as well, and it is held: it is
+/// not of the author who vanishes.
+#[tokio::test]
+async fn a_state_of_another_maintainer_is_held_and_comes_back() {
+    let world = World::new();
+    let bob = Person::named("bob");
+    let theirs = listing(&bob, &[&alice()]).sign();
+    world.send(&listing(&alice(), &[&bob]).sign()).await.waits();
+    world.send(&theirs).await.waits();
+    let state = main_at(&bob, commit(1).await);
+    world.send(&state).await.waits();
+    let refs = [("refs/heads/main", commit(1).await)];
+    world.push(&bob, &refs).await.accepted();
+    world.send(&bob.deletion(&theirs).sign()).await.is_stored();
+    assert!(world.serves(&state), "what depends on it stays");
+    world.send(&vanish(&alice(), HERE).sign()).await.is_stored();
+    assert_eq!(world.stage(&state), Some(Stage::Held));
+    let again = announcing(&bob).at(world.now().as_secs() + 1).sign();
+    world.send(&again).await.is_stored();
+    assert!(world.serves(&state));
+    assert_eq!(world.refs(&bob), Some(main_only(commit(1).await)));
+}
+
+/// DEL-8, PR-2: a contributor takes along nothing of those who they asked to pull.
+#[tokio::test]
+async fn a_state_without_an_announcement_outlives_who_asked_for_a_pull() {
+    let world = World::new();
+    let bob = Person::named("bob");
+    let (announcement, state) = world.serving(&bob).await;
+    let request = proposing(&alice(), &bob, commit(0).await);
+    world.send(&request).await.is_stored();
+    let deletion = bob.deletion(&announcement).sign();
+    world.send(&deletion).await.is_stored();
+    assert!(world.serves(&state));
+    world.send(&vanish(&alice(), HERE).sign()).await.is_stored();
+    assert_eq!(world.stage(&request), None);
+    assert!(world.serves(&state));
 }
