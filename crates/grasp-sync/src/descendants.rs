@@ -2,7 +2,8 @@
 //! nothing else (SYNC-35).
 //!
 //! Breadth first: a reply that is served is asked about where its root is followed; what comes of it is served, and asked
-//! about in turn. Young conversations are asked about every minute, quiet ones ever more rarely. *Invariant:* at most
+//! about in turn. Young conversations are asked about every minute, quiet ones ever more rarely, and always about all answers, so
+//! that the next question makes up for one that was lost. *Invariant:* at most
 //! [`DESCENDANTS_MAX`] are asked about, of each root as many as the operator allows, and none below [`DEPTH_MAX`].
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +12,6 @@ use std::time::Duration;
 use grasp_core::EventId;
 
 use crate::engine::Time;
-use crate::engine::settings::SINCE_OVERLAP;
 
 /// Replies deeper below their root are not asked about.
 pub const DEPTH_MAX: u8 = 8;
@@ -29,8 +29,6 @@ pub struct Question {
     pub id: EventId,
     /// What it hangs on in the end: where that is followed it is asked.
     pub root: EventId,
-    /// Answers before that are known.
-    pub since: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -40,7 +38,6 @@ struct Reply {
     /// Counts up: who came first goes first.
     number: u64,
     asked: u32,
-    asked_at: Option<Time>,
     due: Time,
 }
 
@@ -96,7 +93,6 @@ impl Descendants {
             depth,
             number: self.last_number,
             asked: 0,
-            asked_at: None,
             due: now,
         };
         self.replies.insert(id, reply);
@@ -128,17 +124,14 @@ impl Descendants {
 
     fn question(&mut self, id: EventId, now: Time) -> Option<Question> {
         let reply = self.replies.get_mut(&id)?;
-        let since = reply.asked_at.map(|at| at.minus(SINCE_OVERLAP).as_secs());
         let pause = REFRESH.saturating_mul(1 << reply.asked.min(16));
         self.due.remove(&(reply.due, id));
         reply.due = now + pause.min(REFRESH_MAX);
         reply.asked = reply.asked.saturating_add(1);
-        reply.asked_at = Some(now);
         self.due.insert((reply.due, id));
         Some(Question {
             id,
             root: reply.root,
-            since,
         })
     }
 
@@ -177,7 +170,7 @@ mod tests {
         questions.map(|question| question.id).collect()
     }
 
-    /// SYNC-35: every minute at first, then ever more rarely, with an overlap.
+    /// SYNC-35: every minute at first, then ever more rarely.
     #[test]
     fn a_reply_is_asked_about_at_once_and_again() {
         let mut descendants = Descendants::new(500);
@@ -185,15 +178,10 @@ mod tests {
         let first = Question {
             id: id(1),
             root: id(0),
-            since: None,
         };
         assert_eq!(descendants.questions(at(0), 10), [first]);
         assert_eq!(descendants.questions(at(59), 10), []);
-        let again = Question {
-            since: Some(at(0).minus(SINCE_OVERLAP).as_secs()),
-            ..first
-        };
-        assert_eq!(descendants.questions(at(60), 10), [again]);
+        assert_eq!(descendants.questions(at(60), 10), [first]);
         assert_eq!(descendants.next_deadline(), Some(at(180)));
         let mut last = 60;
         for _ in 0..20 {

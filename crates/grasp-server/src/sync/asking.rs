@@ -67,51 +67,36 @@ pub(super) fn recent_replies(store: &Store, now: Timestamp) -> Result<Vec<Reply>
     Ok(replies)
 }
 
-/// What one relay is asked.
-#[derive(Debug, Default)]
-struct Share {
-    replies: Vec<EventId>,
-    /// `None` as soon as one of them was never asked about.
-    since: Option<u64>,
-}
-
 /// Whom to ask about these replies, and how.
 pub(super) fn errands(
     view: &View<'_>,
     questions: Vec<Question>,
 ) -> Result<Vec<Errand>, StoreError> {
     let mut relays: BTreeMap<EventId, BTreeSet<RelayUrl>> = BTreeMap::new();
-    let mut shares: BTreeMap<RelayUrl, Share> = BTreeMap::new();
-    for Question { id, root, since } in questions {
+    let mut shares: BTreeMap<RelayUrl, Vec<EventId>> = BTreeMap::new();
+    for Question { id, root } in questions {
         let relays = match relays.entry(root) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(unknown) => unknown.insert(relays_of(view, &root)?),
         };
         for relay in relays.iter() {
-            let share = shares.entry(relay.clone()).or_insert_with(|| Share {
-                since,
-                ..Share::default()
-            });
-            share.since = share.since.zip(since).map(|(one, other)| one.min(other));
-            share.replies.push(id);
+            shares.entry(relay.clone()).or_default().push(id);
         }
     }
-    let errands = shares.into_iter().flat_map(|(relay, share)| {
-        let Share { replies, since } = share;
+    let errands = shares.into_iter().flat_map(|(relay, replies)| {
         let parts: Vec<Vec<EventId>> = replies.chunks(ERRAND_VALUES_MAX).map(Into::into).collect();
         parts.into_iter().map(move |ids| Errand {
             relay: relay.clone(),
-            filters: ['e', 'q'].map(|letter| naming(letter, &ids, since)).into(),
+            filters: ['e', 'q'].map(|letter| naming(letter, &ids)).into(),
         })
     });
     Ok(errands.collect())
 }
 
-fn naming(letter: char, ids: &[EventId], since: Option<u64>) -> Filter {
+fn naming(letter: char, ids: &[EventId]) -> Filter {
     let values = ids.iter().map(EventId::to_hex).collect();
     Filter {
         tags: [(letter, values)].into(),
-        since,
         ..Filter::default()
     }
 }

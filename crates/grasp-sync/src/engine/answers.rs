@@ -78,7 +78,6 @@ impl Engine {
                 let lacking = lacking.into_iter().collect();
                 self.ids_ended(relay, batch, lacking, (ids.len(), came, tries), origin);
             }
-            What::Once(_) => {}
             // A reconciliation has no end of stored events: this peer means something else by it.
             What::Difference(filter) => self.without_negentropy(relay, batch, filter),
         }
@@ -192,7 +191,7 @@ impl Engine {
             (Some(filter), Some(pending)) if names_in_vain(asked, came) => {
                 pending.todo.retain(|ask| match &ask.what {
                     What::Ids { origin, .. } => origin.as_ref() != Some(&filter),
-                    What::Pages(..) | What::Difference(_) | What::Once(_) => true,
+                    What::Pages(..) | What::Difference(_) => true,
                 });
                 pending.todo.push_front(Ask::pages(vec![filter]));
             }
@@ -298,9 +297,7 @@ impl Engine {
         self.count(relay, Counted::Unanswered);
         match query.ask.what {
             What::Difference(filter) => self.without_negentropy(relay, query.batch, filter),
-            What::Pages(..) | What::Ids { .. } | What::Once(_) => {
-                self.start_again(relay, query.batch);
-            }
+            What::Pages(..) | What::Ids { .. } => self.start_again(relay, query.batch),
         }
     }
 

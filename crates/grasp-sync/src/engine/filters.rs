@@ -33,6 +33,8 @@ pub enum Shape {
     RootUpper,
     /// Layer 3: what quotes a root.
     RootQuote,
+    /// A question of the server's own (SYNC-33, SYNC-35).
+    Own,
 }
 
 /// What goes last when live subscriptions do not suffice for all (SYNC-21).
@@ -55,13 +57,13 @@ impl Shape {
             Self::Announcements => Tier::Announcements,
             Self::State | Self::RepoLower | Self::RootLower => Tier::Core,
             Self::RootUpper => Tier::Threads,
-            Self::RepoUpper | Self::RepoQuote | Self::RootQuote => Tier::Quotes,
+            Self::RepoUpper | Self::RepoQuote | Self::RootQuote | Self::Own => Tier::Quotes,
         }
     }
 
     fn letter(self) -> Option<char> {
         match self {
-            Self::Announcements => None,
+            Self::Announcements | Self::Own => None,
             Self::State => Some('d'),
             Self::RepoLower => Some('a'),
             Self::RepoUpper => Some('A'),
@@ -78,6 +80,8 @@ enum Over {
     Nothing,
     Repos(Arc<[RepoId]>),
     Roots(Arc<[RootId]>),
+    /// Items that the engine does not know, written out by whoever asks.
+    Own(Arc<Filter>),
 }
 
 /// A filter that is not written out yet.
@@ -106,6 +110,15 @@ impl Span {
 }
 
 impl PlannedFilter {
+    /// A question of the server's own.
+    pub(super) fn own(filter: Filter) -> Self {
+        Self {
+            shape: Shape::Own,
+            bytes: filter.to_json().to_string().len(),
+            over: Over::Own(Arc::new(filter)),
+        }
+    }
+
     /// What it asks for.
     pub fn shape(&self) -> Shape {
         self.shape
@@ -122,6 +135,7 @@ impl PlannedFilter {
             Over::Nothing => 0,
             Over::Repos(repos) => repos.len(),
             Over::Roots(roots) => roots.len(),
+            Over::Own(filter) => values_of(filter),
         }
     }
 
@@ -137,7 +151,7 @@ impl PlannedFilter {
     /// Adds what it asks about.
     pub(super) fn add_items_to(&self, items: &mut Items) {
         match &self.over {
-            Over::Nothing => {}
+            Over::Nothing | Over::Own(_) => {}
             Over::Repos(repos) => items.repos.extend(repos.iter()),
             Over::Roots(roots) => items.root_events.extend(roots.iter()),
         }
@@ -157,6 +171,7 @@ impl PlannedFilter {
                 let (left, right) = roots.split_at(half);
                 [Over::Roots(left.into()), Over::Roots(right.into())]
             }
+            Over::Own(filter) => halves_of(filter).map(|half| Over::Own(Arc::new(half))),
         };
         let bytes = self.bytes.div_ceil(2);
         Some(parts.map(|over| Self {
@@ -168,6 +183,14 @@ impl PlannedFilter {
 
     /// The filter as it is sent. Items that went away since are left out; a filter without any matches nothing.
     pub(super) fn write_out(&self, wants: &RepoSyncIndex, span: Span) -> Filter {
+        if let Over::Own(filter) = &self.over {
+            return Filter {
+                since: filter.since.max(span.since),
+                until: span.until.or(filter.until),
+                limit: span.limit,
+                ..Filter::clone(filter)
+            };
+        }
         let kinds = match self.shape {
             Shape::Announcements => Some(BTreeSet::from([kind::ANNOUNCEMENT, kind::GRASP_LIST])),
             Shape::State => Some(BTreeSet::from([kind::STATE])),
@@ -189,7 +212,7 @@ impl PlannedFilter {
 
     fn written_values(&self, wants: &RepoSyncIndex) -> BTreeSet<String> {
         match &self.over {
-            Over::Nothing => BTreeSet::new(),
+            Over::Nothing | Over::Own(_) => BTreeSet::new(),
             Over::Roots(roots) => {
                 let ids = roots.iter().filter_map(|root| wants.root(*root));
                 ids.map(grasp_core::EventId::to_hex).collect()
@@ -203,6 +226,38 @@ impl PlannedFilter {
             }
         }
     }
+}
+
+/// How many ids, or values of its longest tag, a filter of the server's own has.
+fn values_of(filter: &Filter) -> usize {
+    let ids = filter.ids.as_ref().map_or(0, BTreeSet::len);
+    let tags = filter.tags.values().map(BTreeSet::len);
+    tags.chain([ids]).max().unwrap_or(0)
+}
+
+/// Two filters of the server's own that together ask for the same.
+fn halves_of(filter: &Filter) -> [Filter; 2] {
+    let [mut left, mut right] = [filter.clone(), filter.clone()];
+    let longest = filter.tags.iter().max_by_key(|(_, values)| values.len());
+    match longest {
+        Some((letter, values)) if values.len() > 1 => {
+            let (first, second) = split(values);
+            left.tags.insert(*letter, first);
+            right.tags.insert(*letter, second);
+        }
+        _ => {
+            let parts = filter.ids.as_ref().map(split).unzip();
+            (left.ids, right.ids) = parts;
+        }
+    }
+    [left, right]
+}
+
+fn split<T: Ord + Clone>(values: &BTreeSet<T>) -> (BTreeSet<T>, BTreeSet<T>) {
+    let half = values.len() / 2;
+    let mut values = values.iter().cloned();
+    let first = values.by_ref().take(half).collect();
+    (first, values.collect())
 }
 
 /// How long the filters for one peer may be (SYNC-20).

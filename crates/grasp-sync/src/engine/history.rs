@@ -3,7 +3,7 @@
 
 use grasp_core::filter::Filter;
 
-use super::filters::Span;
+use super::filters::{PlannedFilter, Span, into_requests};
 use super::io::Output;
 use super::number::{BatchId, RelayId, SubscriptionId};
 use super::pending::{PendingBatch, Purpose};
@@ -202,11 +202,6 @@ impl Engine {
                     filters: filters.collect(),
                 }
             }
-            What::Once(filters) => Output::Subscribe {
-                connection,
-                subscription,
-                filters: filters.clone(),
-            },
             What::Ids { ids, .. } => Output::Subscribe {
                 connection,
                 subscription,
@@ -395,9 +390,12 @@ impl Engine {
     /// SYNC-33: asks a connected relay what the server wants to know.
     pub(super) fn asked(&mut self, url: &RelayUrl, filters: Vec<Filter>) {
         let known = self.relays.number(url);
-        let Some(relay) = known.filter(|relay| self.sessions.contains_key(relay)) else {
+        let session = known.and_then(|relay| Some((relay, self.sessions.get(&relay)?)));
+        let Some((relay, session)) = session else {
             return;
         };
+        let filters: Vec<_> = filters.into_iter().map(PlannedFilter::own).collect();
+        let requests = into_requests(filters, session.filters_per_req());
         let none = Items::default();
         let batch = self.historic_sync(
             relay,
@@ -408,7 +406,7 @@ impl Engine {
             Reach::Partial,
         );
         if let Some(pending) = self.pending.get_mut(relay, batch) {
-            pending.todo.push_back(Ask::new(What::Once(filters)));
+            pending.todo.extend(requests.into_iter().map(Ask::pages));
         }
     }
 

@@ -32,7 +32,7 @@ pub enum Input {
         notices: Vec<Notice>,
     },
     /// The server wants to ask a relay something of its own, once (SYNC-33). Nothing happens if the relay is not
-    /// connected; what is not answered is not asked again.
+    /// connected; what is not answered is not asked again by itself.
     Asked {
         /// Whom.
         relay: RelayUrl,

@@ -84,7 +84,7 @@ impl PendingBatch {
         for ask in std::mem::take(&mut self.todo) {
             match ask.what {
                 What::Difference(filter) => filters.push(filter),
-                What::Pages(..) | What::Ids { .. } | What::Once(_) => rest.push_back(ask),
+                What::Pages(..) | What::Ids { .. } => rest.push_back(ask),
             }
         }
         rest.extend(into_requests(filters, per_req).into_iter().map(Ask::pages));

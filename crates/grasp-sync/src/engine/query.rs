@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use grasp_core::EventId;
-use grasp_core::filter::Filter;
 
 use super::filters::PlannedFilter;
 use super::number::BatchId;
@@ -24,8 +23,6 @@ pub(super) enum What {
     Pages(Vec<PlannedFilter>, Pager),
     /// The difference between what the peer has of a filter and what we have.
     Difference(PlannedFilter),
-    /// What the server wants to know, as it put it. Has one page and no second try (SYNC-33).
-    Once(Vec<Filter>),
     /// Events by id.
     Ids {
         ids: Vec<EventId>,
@@ -63,7 +60,7 @@ impl Query {
     pub(super) fn new(batch: BatchId, ask: Ask) -> Self {
         let lacking = match &ask.what {
             What::Ids { ids, .. } => ids.iter().copied().collect(),
-            What::Pages(..) | What::Difference(_) | What::Once(_) => BTreeSet::new(),
+            What::Pages(..) | What::Difference(_) => BTreeSet::new(),
         };
         Self {
             batch,

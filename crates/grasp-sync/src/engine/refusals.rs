@@ -154,14 +154,15 @@ impl Engine {
         }
         match (smaller(&ask.what), ask.what) {
             (_, What::Difference(filter)) => self.without_negentropy(relay, batch, filter),
-            (_, What::Once(_)) => {}
             (_, What::Ids { .. }) => self.start_again(relay, batch),
             (Some(parts), What::Pages(filters, _)) if filters.len() > 1 => {
                 self.ask_again(relay, batch, parts);
             }
             (_, What::Pages(filters, _)) => {
                 for filter in filters {
-                    self.leave_out(relay, filter.shape());
+                    if filter.shape() != Shape::Own {
+                        self.leave_out(relay, filter.shape());
+                    }
                 }
             }
         }
@@ -303,7 +304,7 @@ fn smaller(what: &What) -> Option<Vec<Ask>> {
             let (left, right) = ids.split_at(ids.len() / 2);
             Some(vec![part(left), part(right)])
         }
-        What::Ids { .. } | What::Difference(_) | What::Once(_) => None,
+        What::Ids { .. } | What::Difference(_) => None,
     }
 }
 

@@ -33,14 +33,46 @@ fn a_question_of_the_server_is_asked_once() {
     let reqs = script.reqs();
     let asked: Vec<_> = reqs.iter().map(|req| req.filters.clone()).collect();
     assert_eq!(asked, [by_id(7)]);
-    script.deliver(&reqs[0], 0..200);
     script.eose(&reqs[0]);
-    assert_eq!(
-        script.answer_all(30).len(),
-        0,
-        "not even if it had many answers"
-    );
+    assert_eq!(script.answer_all(30).len(), 0, "and not again");
     assert_eq!(script.books(1), books);
+}
+
+/// SYNC-27, SYNC-33: many answers are read page by page.
+#[test]
+fn a_question_with_many_answers_is_read_to_its_end() {
+    let mut script = Script::new(vec![repository(1, &[1])]);
+    script.connect(PLAIN);
+    script.answer_all(15);
+    ask(&mut script, 7);
+    script.pass_secs(5);
+    let first = script.reqs().remove(0);
+    script.deliver(&first, 1_000..1_200);
+    script.eose(&first);
+    script.pass_secs(5);
+    let second = script.reqs().remove(0);
+    assert_eq!(second.filters[0].ids, first.filters[0].ids);
+    assert_eq!(second.filters[0].until, Some(1_000));
+}
+
+/// SYNC-44: a peer that takes one filter at a time is asked filter by filter, now and from then on.
+#[test]
+fn a_question_of_several_filters_is_cut_for_a_peer_that_takes_fewer() {
+    let mut script = Script::new(vec![repository(1, &[1])]);
+    script.connect(PLAIN);
+    script.answer_all(15);
+    let asked: Vec<Filter> = (7..9).flat_map(by_id).collect();
+    script.give(Input::Asked {
+        relay: relay(1),
+        filters: asked.clone(),
+    });
+    script.pass_secs(5);
+    let refused = script.reqs().remove(0);
+    assert_eq!(refused.filters, asked);
+    script.close(&refused, "error: too many filters in subscription");
+    let again = script.answer_all(15);
+    let again: Vec<Filter> = again.into_iter().flat_map(|req| req.filters).collect();
+    assert_eq!(again, asked, "each by itself");
 }
 
 /// SYNC-33: whoever is not connected is not asked, then or later.
