@@ -47,7 +47,7 @@ pub use service::{
     Refused, Restored, Service, Surveyed, Unwanted,
 };
 pub use settings::{Build, Exposure, GitLimits, MonitoringSettings, Settings, Timers};
-pub use sync::FollowSettings;
+pub use sync::{FollowSettings, Follower};
 
 /// Why a server cannot start.
 #[derive(Debug, thiserror::Error)]

@@ -29,7 +29,6 @@ const TOGETHER: usize = 256;
 pub(super) struct Feed {
     store: Store,
     changes: Receiver<Arc<Committed<()>>>,
-    handle: Handle,
     home: Arc<Home>,
 }
 
@@ -88,29 +87,27 @@ impl Feed {
     pub(super) fn new(
         store: Store,
         changes: Receiver<Arc<Committed<()>>>,
-        handle: Handle,
         home: Arc<Home>,
     ) -> Self {
         Self {
             store,
             changes,
-            handle,
             home,
         }
     }
 
-    /// Runs until the store is closed.
-    pub(super) async fn run(mut self) {
+    /// Tells the driver, until the store is closed.
+    pub(super) async fn run(mut self, driver: Handle) {
         loop {
             let told = match self.listen().await {
                 Err(RecvError::Closed) => return,
-                Ok(touched) => self.tell(touched).await,
+                Ok(touched) => self.tell(touched, &driver).await,
                 Err(RecvError::Lagged(lost)) => {
                     warn!(
                         lost,
                         "following fell behind the store; all of it is read again"
                     );
-                    self.reload().await
+                    self.reload(&driver).await
                 }
             };
             if let Err(failure) = told {
@@ -125,6 +122,12 @@ impl Feed {
     async fn listen(&mut self) -> Result<Touched, RecvError> {
         let mut touched = Touched::default();
         touched.add(&*self.changes.recv().await?);
+        self.add_more(&mut touched)?;
+        Ok(touched)
+    }
+
+    /// What is there already.
+    fn add_more(&mut self, touched: &mut Touched) -> Result<(), RecvError> {
         for _ in 1..TOGETHER {
             match self.changes.try_recv() {
                 Ok(committed) => touched.add(&committed),
@@ -132,10 +135,27 @@ impl Feed {
                 Err(TryRecvError::Lagged(lost)) => return Err(RecvError::Lagged(lost)),
             }
         }
-        Ok(touched)
+        Ok(())
     }
 
-    async fn tell(&self, touched: Touched) -> Result<(), StoreError> {
+    /// What is there already, without waiting for more; for whoever drives the engine by hand.
+    pub(super) fn heard(&mut self) -> Result<Vec<Notice>, StoreError> {
+        let mut touched = Touched::default();
+        match self.add_more(&mut touched) {
+            Ok(()) => self.notices_of(touched),
+            Err(_) => notices::everything(&self.store),
+        }
+    }
+
+    async fn tell(&self, touched: Touched, driver: &Handle) -> Result<(), StoreError> {
+        for notice in self.notices_of(touched)? {
+            driver.notice(notice).await;
+        }
+        Ok(())
+    }
+
+    /// Has those tried again that waited for this, and says what follows for the engine.
+    fn notices_of(&self, touched: Touched) -> Result<Vec<Notice>, StoreError> {
         let Touched {
             repositories,
             roots,
@@ -145,10 +165,7 @@ impl Feed {
         } = touched;
         self.home.arrived(&met);
         self.follow_replies(replies, &gone);
-        for notice in self.notices(repositories, roots)? {
-            self.handle.notice(notice).await;
-        }
-        Ok(())
+        self.notices(repositories, roots)
     }
 
     /// SYNC-35: what hangs on a reply is asked for.
@@ -176,14 +193,14 @@ impl Feed {
         of_repositories.chain(of_roots).collect()
     }
 
-    async fn reload(&self) -> Result<(), StoreError> {
+    async fn reload(&self, driver: &Handle) -> Result<(), StoreError> {
         let store = self.store.clone();
         let notices = self
             .home
             .service()
             .blocking(move || notices::everything(&store))
             .await?;
-        self.handle.reload(notices).await;
+        driver.reload(notices).await;
         Ok(())
     }
 }

@@ -7,6 +7,7 @@
 //! followed but what the store holds.
 
 mod asking;
+mod by_hand;
 mod cursor;
 mod feed;
 mod home;
@@ -28,6 +29,7 @@ use tracing::{error, warn};
 
 use crate::metrics::SyncState;
 use crate::service::Service;
+pub use by_hand::Follower;
 use feed::Feed;
 use home::Home;
 pub use settings::FollowSettings;
@@ -76,13 +78,8 @@ impl Following {
         // Before the store is read: nothing is missed between.
         let changes = service.store.changes();
         let mut tasks = JoinSet::new();
-        let feed = Feed::new(
-            service.store.clone(),
-            changes,
-            handle.clone(),
-            Arc::clone(&home),
-        );
-        tasks.spawn(follow(driver, feed, Arc::clone(&home)));
+        let feed = Feed::new(service.store.clone(), changes, Arc::clone(&home));
+        tasks.spawn(follow(driver, handle.clone(), feed, Arc::clone(&home)));
         tasks.spawn(retry::run(Arc::clone(&home), handle.clone()));
         Self {
             view: FollowingView {
@@ -136,7 +133,7 @@ impl FollowingView {
 }
 
 /// Reads what is followed, and follows it until the driver is stopped.
-async fn follow(driver: Driver<Home>, feed: Feed, home: Arc<Home>) {
+async fn follow(driver: Driver<Home>, handle: Handle, feed: Feed, home: Arc<Home>) {
     let service = home.service();
     let (store, now) = (service.store.clone(), service.clock.now());
     let loading = move || {
@@ -146,7 +143,7 @@ async fn follow(driver: Driver<Home>, feed: Feed, home: Arc<Home>) {
     match service.blocking(loading).await {
         Ok(((notices, cursors), replies)) => {
             home.ask_about(replies);
-            tokio::join!(driver.run(notices, cursors), feed.run());
+            tokio::join!(driver.run(notices, cursors), feed.run(handle));
         }
         Err(failure) => error!(
             error = &failure as &dyn std::error::Error,

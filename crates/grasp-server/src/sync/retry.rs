@@ -25,23 +25,31 @@ const REPLIES_MAX: usize = 1_000;
 pub(super) async fn run(home: Arc<Home>, handle: Handle) {
     let mut asked = Instant::now();
     loop {
-        home.intake().expire(home.now());
         if asked.elapsed() >= ASKING {
             asked = Instant::now();
             for errand in errands(&home) {
                 handle.ask(errand.relay, errand.filters).await;
             }
         }
-        let retries = home.intake().retries();
-        for (from, event) in retries {
-            home.admit(&from, event).await;
-        }
+        try_again(&home).await;
         if home.intake().has_retries() {
             continue;
         }
         let sleep = next_deadline(&home).map_or(SLEEP_MAX, |at| at.since(home.now()));
         // Woken early or not: it looks at what is due either way.
         let _ = timeout(sleep.clamp(ASKING, SLEEP_MAX), home.due.notified()).await;
+    }
+}
+
+/// Forgets what waited long enough, and tries again what lacks nothing any more.
+pub(super) async fn try_again(home: &Home) {
+    let retries = {
+        let mut intake = home.intake();
+        intake.expire(home.now());
+        intake.retries()
+    };
+    for (from, event) in retries {
+        home.admit(&from, event).await;
     }
 }
 
@@ -52,7 +60,7 @@ fn next_deadline(home: &Home) -> Option<Time> {
 }
 
 /// What is to be asked now, and of whom.
-fn errands(home: &Home) -> Vec<Errand> {
+pub(super) fn errands(home: &Home) -> Vec<Errand> {
     let mut errands = home.intake().errands(home.now());
     errands.extend(about_replies(home));
     errands
