@@ -67,7 +67,7 @@ impl World {
         Self::begun(start, |_| {})
     }
 
-    fn begun(start: Timestamp, adjust: impl FnOnce(&mut Settings)) -> Self {
+    pub(crate) fn begun(start: Timestamp, adjust: impl FnOnce(&mut Settings)) -> Self {
         let folder = TempDir::with_prefix("grasp-rules-").expect("a temporary folder");
         let mut settings = settings::settings(&folder);
         adjust(&mut settings);

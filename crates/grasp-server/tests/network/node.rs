@@ -1,0 +1,197 @@
+//! One server of the network: its store and its admission are real, and so is what it decides to ask.
+
+use std::cmp::Reverse;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use grasp_core::event::VerifiedEvent;
+use grasp_core::filter::Filter;
+use grasp_core::service::ServiceAddress;
+use grasp_core::{EventId, Timestamp};
+use grasp_server::Follower;
+use grasp_store::{Committed, QueryLimits};
+use grasp_sync::engine::{Engine, Input, Output, PeerInfo, Settings, Time};
+use grasp_sync::intake;
+use grasp_sync::relay_url::RelayUrl;
+use grasp_testkit::Endpoint;
+use nostr::key::{Keys, SecretKey};
+use tokio::sync::broadcast::Receiver;
+
+use crate::world::World;
+
+/// What it lets others do as a relay.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manners {
+    pub(crate) info: PeerInfo,
+    /// The most events it gives for one REQ.
+    pub(crate) page: usize,
+    pub(crate) filters_max: usize,
+    pub(crate) has_negentropy: bool,
+}
+
+pub(crate) struct Node {
+    pub(crate) number: usize,
+    pub(crate) url: RelayUrl,
+    pub(crate) manners: Manners,
+    pub(crate) world: World,
+    /// `None` while it is down.
+    pub(crate) running: Option<Running>,
+    starts: u64,
+}
+
+pub(crate) struct Running {
+    pub(crate) engine: Engine,
+    follower: Follower,
+    served: Receiver<Arc<Committed<()>>>,
+}
+
+/// The host of a server.
+pub(crate) fn endpoint(number: usize) -> Endpoint {
+    let host = format!("grasp-{number}.example.com");
+    Endpoint {
+        http: format!("https://{host}"),
+        ws: format!("wss://{host}"),
+        authority: host,
+    }
+}
+
+pub(crate) fn url(number: usize) -> RelayUrl {
+    endpoint(number).ws.parse().expect("valid")
+}
+
+fn service(number: usize) -> ServiceAddress {
+    ServiceAddress::parse(&endpoint(number).authority, "/").expect("valid")
+}
+
+impl Node {
+    pub(crate) fn new(number: usize, start: Timestamp, manners: Manners) -> Self {
+        let world = World::begun(start, |settings| settings.policy.service = service(number));
+        Self {
+            number,
+            url: url(number),
+            manners,
+            world,
+            running: None,
+            starts: 0,
+        }
+    }
+
+    /// Begins to follow others.
+    pub(crate) fn follow(&mut self, seed: u64) -> Input {
+        let settings = Settings {
+            service: Some(service(self.number)),
+            ..Settings::default()
+        };
+        self.starts += 1;
+        let keys = Keys::new(SecretKey::from_slice(&[7; 32]).expect("a key"));
+        let service = self.world.service();
+        let running = Running {
+            engine: Engine::new(settings, seed.wrapping_mul(1_000) + self.starts),
+            served: service.store().changes(),
+            follower: Follower::new(service, keys, intake::Settings::default(), 500),
+        };
+        let loaded = running.follower.loaded().expect("readable");
+        self.running = Some(running);
+        loaded
+    }
+
+    /// Its clock shows the network's time.
+    pub(crate) fn wind(&self, now: Time) {
+        let behind = now.as_secs().saturating_sub(self.world.now().as_secs());
+        if behind > 0 {
+            self.world.clock().advance(behind);
+        }
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        self.running.as_ref()?.engine.next_deadline()
+    }
+
+    pub(crate) fn handle(&mut self, input: Input, now: Time) -> Vec<Output> {
+        let running = self.running.as_mut();
+        running.map_or_else(Vec::new, |running| running.engine.handle(input, now))
+    }
+
+    /// An event that a relay sent, after it was verified.
+    pub(crate) async fn take(&self, from: &RelayUrl, event: &VerifiedEvent) {
+        if let Some(running) = &self.running
+            && !running.follower.knows(&event.id())
+        {
+            running.follower.take(from, event.clone()).await;
+        }
+    }
+
+    pub(crate) fn knows(&self, id: &EventId) -> bool {
+        let running = self.running.as_ref();
+        running.is_some_and(|running| running.follower.knows(id))
+    }
+
+    pub(crate) async fn remember(&self, output: Output) {
+        let Some(running) = &self.running else { return };
+        match output {
+            Output::SaveCursor { relay, cursor } => {
+                running.follower.remember(relay, Some(cursor)).await;
+            }
+            Output::ForgetCursor { relay } => running.follower.remember(relay, None).await,
+            _ => {}
+        }
+    }
+
+    /// What its own commits since the last call mean for its engine.
+    pub(crate) fn heard(&mut self) -> Vec<Input> {
+        let running = self.running.as_mut();
+        running.map_or_else(Vec::new, |running| {
+            running.follower.heard().expect("readable")
+        })
+    }
+
+    /// What became visible since the last call.
+    pub(crate) fn served_since(&mut self) -> Vec<EventId> {
+        let mut served = Vec::new();
+        while let Some(Ok(committed)) = self.running.as_mut().map(|r| r.served.try_recv()) {
+            served.extend(committed.served.iter().map(|it| it.event.id()));
+        }
+        served
+    }
+
+    /// What waited and can be tried again, and what to ask for.
+    pub(crate) async fn pass(&self) -> Vec<Input> {
+        match &self.running {
+            Some(running) => running.follower.pass().await,
+            None => Vec::new(),
+        }
+    }
+
+    /// What it gives for these filters as a relay: the newest first, at most a page in all.
+    pub(crate) fn stored(&self, filters: &[Filter]) -> Vec<EventId> {
+        let mut found = Vec::new();
+        for filter in filters.iter().filter(|filter| filter.limit != Some(0)) {
+            let limits = QueryLimits {
+                default_limit: self.manners.page,
+                max_limit: self.manners.page,
+                now: self.world.now(),
+            };
+            let store = self.world.service().store();
+            let asked = store.query(std::slice::from_ref(filter), limits, &mut |row| {
+                found.push((Reverse(row.created_at), row.id));
+                ControlFlow::Continue(())
+            });
+            asked.expect("readable");
+        }
+        found.sort_unstable();
+        found.dedup();
+        let newest = found.into_iter().take(self.manners.page);
+        newest.map(|(_, id)| id).collect()
+    }
+
+    /// Everything that it serves of a filter.
+    pub(crate) fn all(&self, filter: &Filter) -> Vec<EventId> {
+        self.world.query(filter)
+    }
+
+    /// `kill -9`. What the engine and the intake knew is gone, what was committed is not.
+    pub(crate) async fn kill(&mut self) {
+        self.running = None;
+        self.world.kill_and_start_after(0).await;
+    }
+}
