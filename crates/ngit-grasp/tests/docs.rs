@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Where tests are that a page may name without a folder, seen from `crates`.
-const TESTS: [&str; 9] = [
+const TESTS: [&str; 10] = [
     "ngit-grasp/tests/blackbox",
     "grasp-relay/tests",
+    "grasp-server/tests",
     "grasp-server/tests/rules",
     "grasp-store/tests",
     "grasp-core/tests/rules",
