@@ -24,9 +24,8 @@ pub enum Defect {
     HeadByHistory,
     /// Of several repositories whose view changes only one is marked (ST-4).
     OneMark,
-    /// A waiting state that loses to the served one authorises a push, and nobody looks where its refs
-    /// end (PUSH-9, PUSH-13). Either alone is made good by the other.
-    LosingCandidate,
+    /// Nobody looks where the refs of a push end that was allowed (PUSH-13).
+    UncheckedEnd,
     /// An atomic push is carried out in part (PUSH-8).
     PartialAtomic,
     /// An upload makes its event served whatever commit it names (PR-4).
@@ -47,6 +46,8 @@ pub enum Defect {
     SharedCascade,
     /// With a scope comes back what its author deleted by id (DEL-6).
     GatedRecovery,
+    /// With whoever vanishes go states of others, and for good (DEL-8).
+    TakenAlong,
 }
 
 impl Defect {
@@ -60,7 +61,7 @@ impl Defect {
         Self::ThawedRefs,
         Self::HeadByHistory,
         Self::OneMark,
-        Self::LosingCandidate,
+        Self::UncheckedEnd,
         Self::PartialAtomic,
         Self::UnboundUpload,
         Self::AuthorityByExpiry,
@@ -71,6 +72,7 @@ impl Defect {
         Self::OpenGate,
         Self::SharedCascade,
         Self::GatedRecovery,
+        Self::TakenAlong,
     ];
 
     /// Whether it is on. Never, without the feature.

@@ -59,6 +59,7 @@ pub(crate) fn retract(
     let scope = match how.reach {
         Reach::Event => None,
         Reach::Scope => Some(how.fate),
+        Reach::Author if Defect::TakenAlong.is_on() => Some(how.fate),
         Reach::Author => announces(view, events).then_some(Fate::Held),
     };
     let mut states = std::mem::take(&mut view.states);

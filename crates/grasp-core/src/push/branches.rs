@@ -7,7 +7,6 @@ use nostr::key::PublicKey;
 
 use super::ground::Ground;
 use super::{Push, Verdict, advice};
-use crate::defect::Defect;
 use crate::lifecycle::Stage;
 use crate::oid::Oid;
 use crate::refname::{RefName, RefSpace};
@@ -226,10 +225,7 @@ impl<'a> Trial<'a> {
             .iter()
             .filter(|entry| waits(entry))
             .map(|entry| &entry.item)
-            .filter(move |state| {
-                winner.is_none_or(|winner| state.version() > winner)
-                    || Defect::LosingCandidate.is_on()
-            })
+            .filter(move |state| winner.is_none_or(|winner| state.version() > winner))
     }
 
     /// PUSH-8: the local refs with the agreeing commands applied are exactly the state's.

@@ -50,7 +50,7 @@ impl Push<'_> {
         let mut batch = conclude(self.view, rows, &facts, self.cx);
         let after = applied(self.view, &batch, self.cx);
         let desired = refplan::desired(self.repo, &after, self.cx.policy);
-        if !self.ends_as_accepted(plan, &desired) && !Defect::LosingCandidate.is_on() {
+        if !self.ends_as_accepted(plan, &desired) && !Defect::UncheckedEnd.is_on() {
             let waits = |id| matches!(after.stage(&id), Some(Stage::Waiting | Stage::Parked));
             let incomplete = now.candidate.is_some_and(|id: EventId| waits(id));
             let reason = if incomplete { INCOMPLETE } else { OVERTAKEN };

@@ -15,22 +15,20 @@ const LIVED: &str = "lives::whatever_happens_the_server_does_what_the_rules_say"
 fn seed(defect: Defect) -> u64 {
     match defect {
         Defect::IncompletePromotion | Defect::OneMark => 0,
-        Defect::InvitedAuthority
-        | Defect::RestoredAuthority
-        | Defect::ThawedRefs
-        | Defect::HeadByHistory
-        | Defect::DeletedRollback
-        | Defect::SharedCascade => 4,
+        Defect::HeadByHistory => 4,
+        Defect::InvitedAuthority | Defect::DeletedRollback | Defect::SharedCascade => 6,
+        Defect::TakenAlong => 7,
         Defect::OpenGate => 10,
         Defect::PartialAtomic => 17,
-        Defect::WaitingWinner => 18,
-        Defect::AuthorityByExpiry | Defect::DroppedDebt => 23,
+        Defect::WaitingWinner | Defect::ThawedRefs | Defect::DroppedDebt => 18,
+        Defect::RestoredAuthority => 22,
+        Defect::UncheckedEnd => 23,
+        Defect::GatedRecovery => 31,
+        Defect::AuthorityByExpiry => 34,
         Defect::TieOrder => 68,
         Defect::MarkBeforeVerification => 69,
-        Defect::UnboundUpload => 88,
-        Defect::GatedRecovery => 127,
-        Defect::UnmarkedExpiry => 128,
-        Defect::LosingCandidate => 280,
+        Defect::UnboundUpload => 85,
+        Defect::UnmarkedExpiry => 306,
     }
 }
 

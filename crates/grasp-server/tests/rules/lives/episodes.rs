@@ -22,6 +22,7 @@ pub(super) fn episode() -> impl Strategy<Value = Vec<Step>> {
         listed(),
         restored(),
         tested(),
+        outlived(),
     ]
 }
 
@@ -53,23 +54,20 @@ fn advance(who: usize, to: usize, declared: Declared) -> Step {
     }
 }
 
-/// PUSH-9: a state is overtaken before its push comes. Of the commits that it may name nobody has one yet.
+/// PUSH-13: a push brings what a newer state waits for as well, and that one wins. Of the commits that they name
+/// nobody has one yet.
 fn overtaken() -> Episode {
     let far = prop::sample::select(vec![5_usize, 7]);
-    let other = 1..PEOPLE.len();
-    (who(), other, far, 0..4_usize, who())
-        .prop_map(|(who, other, far, near, to)| {
+    (who(), 1..PEOPLE.len(), far, who())
+        .prop_map(|(who, other, far, to)| {
             let by = (who + other) % PEOPLE.len();
             let pushed = Step::PushState {
                 to,
                 of: who,
                 form: Form::Exact,
             };
-            vec![
-                sign(who, Declared::main(far)),
-                advance(by, to, Declared::main(near)),
-                pushed,
-            ]
+            let sign = |who, at| sign(who, Declared::main(at));
+            vec![sign(who, far), sign(by, far - 1), pushed]
         })
         .boxed()
 }
@@ -180,6 +178,25 @@ fn vanished() -> Episode {
                 Step::Vanish { who, here: true },
                 announce(who, 7, None),
                 advance(other, who, Declared::main(at)),
+            ]
+        })
+        .boxed()
+}
+
+/// DEL-8: whose announcement is gone keeps the rest, or has it back, whoever else vanishes.
+fn outlived() -> Episode {
+    (who(), 0..=PRS, at())
+        .prop_map(|(who, gone, at)| {
+            let own = false;
+            vec![
+                advance(who, who, Declared::main(at)),
+                Step::Propose { to: who, at, own },
+                Step::DeleteNewest { who, state: false },
+                Step::Vanish {
+                    who: gone,
+                    here: true,
+                },
+                announce(who, 7, None),
             ]
         })
         .boxed()
