@@ -13,6 +13,7 @@
 pub mod disk;
 pub mod fake_relay;
 pub mod git;
+pub mod git_host;
 pub mod http;
 pub mod maintainer;
 pub mod person;
@@ -26,6 +27,7 @@ pub mod wire;
 pub use disk::Footprint;
 pub use fake_relay::FakeRelay;
 pub use git::{GitHome, Pushed, Refs, WorkTree};
+pub use git_host::{Behaviour, GitHost};
 pub use http::{HttpConnection, HttpResponse};
 pub use maintainer::Maintainer;
 pub use nostr::event::{Event, EventId};
