@@ -10,6 +10,7 @@
 pub mod admission;
 pub mod announcement;
 pub mod clock_step;
+pub mod clone_url;
 pub mod curation;
 pub mod defect;
 pub mod deletion;
@@ -17,6 +18,7 @@ pub mod event;
 pub mod explain;
 pub mod failpoint;
 pub mod filter;
+pub mod hunt;
 pub mod lifecycle;
 pub mod maintainers;
 pub mod name;

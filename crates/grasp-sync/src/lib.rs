@@ -14,6 +14,7 @@ pub mod dial;
 pub mod driver;
 pub mod engine;
 pub mod home;
+pub mod hunt;
 pub mod intake;
 pub mod outbound;
 pub mod relay_url;
