@@ -28,7 +28,7 @@ mod testing;
 
 pub use check::{Hole, Inspection, Listed, Problem, Walked};
 pub use error::Error;
-pub use ingest::{IngestError, Installed, PackLimits, Quarantined, ingest, scan_pack};
+pub use ingest::{IngestError, Installed, Kept, PackLimits, Quarantined, ingest, scan_pack};
 pub use objects::{ObjectKind, Objects};
 pub use propagate::{propagate, refill};
 pub use refs::{OnDisk, RefSnapshot, RefValue};

@@ -43,8 +43,8 @@ use sync::Following;
 
 pub use clock::Clock;
 pub use service::{
-    CheckError, Checked, Ejected, ExplainError, Explained, Finding, HeldScope, Places, Refusal,
-    Refused, Restored, Service, Surveyed, Unwanted,
+    CheckError, Checked, Ejected, ExplainError, Explained, Finding, HeldScope, Landing, Places,
+    Refusal, Refused, Restored, Service, Surveyed, TakeError, Taken, Unwanted,
 };
 pub use settings::{Build, Exposure, GitLimits, MonitoringSettings, Settings, Timers};
 pub use sync::{FollowSettings, Follower};

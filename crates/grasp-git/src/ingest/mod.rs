@@ -12,6 +12,7 @@ mod limits;
 mod quarantine;
 mod scanner;
 mod small;
+mod whole;
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -29,6 +30,7 @@ use crate::repository::{Lease, Repositories};
 pub(crate) use install::install;
 pub use limits::{IngestError, PackLimits};
 pub(crate) use quarantine::{Folder, Quarantine};
+pub use whole::Kept;
 
 use closure::Closure;
 use large::Large;
@@ -159,6 +161,10 @@ impl Quarantined {
     /// Installs exactly what `tips` need, durably (PUSH-18). Every tip is complete in the repository's own
     /// objects when this returns; on failure nothing has changed.
     pub fn finish(self, tips: &[Oid]) -> Result<Installed, IngestError> {
+        self.install(tips)
+    }
+
+    fn install(&self, tips: &[Oid]) -> Result<Installed, IngestError> {
         let own = &self.own;
         let index = match &self.pack {
             _ if tips.iter().all(|tip| own.contains(tip)) => {
@@ -208,10 +214,8 @@ impl Quarantined {
     /// Walks from the tips, and writes what they need as a new pack: from what was sent, and from the
     /// relatives. `None` if they need nothing.
     fn exact_pack(&self, tips: &[Oid]) -> Result<Option<PathBuf>, IngestError> {
-        let relatives = self.relatives.iter().map(Objects::open);
-        let relatives: Vec<Objects> = relatives.collect::<Result<_, Error>>()?;
-        let stores = relatives.iter().map(Objects::store).collect();
-        let sources = Sources::new(self.pack.as_ref(), stores);
+        let relatives = self.open_relatives()?;
+        let sources = self.sources(&relatives);
         let needed = sources.need(tips, |oid| self.own.contains(oid), &self.cancel)?;
         if needed.objects == 0 {
             return Ok(None);
@@ -219,6 +223,16 @@ impl Quarantined {
         let index = packing::write(self.folder.path(), &needed, &sources)?;
         failpoint::pass("ingest.packed");
         Ok(Some(index))
+    }
+
+    fn open_relatives(&self) -> Result<Vec<Objects>, Error> {
+        self.relatives.iter().map(Objects::open).collect()
+    }
+
+    /// Where objects are that the repository does not have yet.
+    fn sources<'a>(&self, relatives: &'a [Objects]) -> Sources<'a> {
+        let stores = relatives.iter().map(Objects::store).collect();
+        Sources::new(self.pack.as_ref(), stores)
     }
 }
 

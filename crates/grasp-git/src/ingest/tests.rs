@@ -14,6 +14,7 @@ mod arriving;
 mod broken;
 mod harmful;
 mod random;
+mod whole;
 
 /// A repository that packs are taken into.
 struct Target {

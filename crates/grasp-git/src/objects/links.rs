@@ -124,7 +124,7 @@ pub(crate) fn tag(mut data: &[u8]) -> Option<(Oid, Option<ObjectKind>)> {
 }
 
 /// What a tag object names.
-pub(super) fn tag_target(data: &[u8]) -> Option<Oid> {
+pub(crate) fn tag_target(data: &[u8]) -> Option<Oid> {
     tag(data).map(|(oid, _)| oid)
 }
 

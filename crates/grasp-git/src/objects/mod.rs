@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::repository::Lease;
 
 pub(crate) use check::{Suspects, check_gitmodules, check_object};
-pub(crate) use links::links;
+pub(crate) use links::{links, tag_target};
 pub(crate) use store::{Pack, Store, decode, from_gix, to_gix};
 
 /// What an object is.
@@ -65,7 +65,7 @@ pub(crate) const EMPTY_TREE: Oid = Oid::from_bytes([
 ]);
 
 /// A tag that names a tag that names a tag: more links than this are not followed.
-const TAG_CHAIN_MAX: usize = 64;
+pub(crate) const TAG_CHAIN_MAX: usize = 64;
 
 /// A handle over the objects of a repository, for one thread at a time. It holds a lease, so what it saw
 /// stays.

@@ -121,6 +121,31 @@ impl<'a> Sources<'a> {
         Ok(needed)
     }
 
+    /// Whether a walk before has found this object to be needed.
+    pub(crate) fn covers(&self, needed: &Needed, oid: &Oid) -> bool {
+        let place = self.place(oid);
+        place.is_some_and(|place| needed.has(&place, oid))
+    }
+
+    /// Reads an object; `None` if it is nowhere.
+    pub(crate) fn read(
+        &self,
+        oid: &Oid,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Option<ObjectKind>, Error> {
+        match self.place(oid) {
+            None => Ok(None),
+            Some(Place::Loose) => self.read_loose(oid, buffer).map(Some),
+            Some(Place::Packed { pack, entry }) => {
+                let pack = &self.packs[pack];
+                let offset = pack.index.pack_offset_at_index(entry);
+                let mut inflate = gix_zlib::Inflate::default();
+                let mut cache = gix_pack::cache::Never;
+                decode(pack, offset, buffer, &mut inflate, &mut cache).map(Some)
+            }
+        }
+    }
+
     /// Takes a blob along without reading it; `false` if it is not found here.
     fn note_blob(
         &self,
@@ -176,9 +201,27 @@ impl Needed {
         self.loose.is_empty() && self.packs.iter().all(whole)
     }
 
+    /// Adds what another walk through the same sources found.
+    pub(crate) fn merge(&mut self, other: Self) {
+        if self.packs.is_empty() {
+            *self = other;
+            return;
+        }
+        for ((_, marks), (_, more)) in self.packs.iter_mut().zip(other.packs) {
+            for (mark, new) in marks.iter_mut().zip(more) {
+                *mark |= new;
+            }
+        }
+        self.loose.extend(other.loose);
+        self.objects += other.objects;
+    }
+
     fn has(&self, place: &Place, oid: &Oid) -> bool {
         match place {
-            Place::Packed { pack, entry } => self.packs[*pack].1[*entry as usize],
+            Place::Packed { pack, entry } => {
+                let marks = self.packs.get(*pack);
+                marks.is_some_and(|(_, marks)| marks[*entry as usize])
+            }
             Place::Loose => self.loose.contains(oid),
         }
     }

@@ -56,7 +56,7 @@ pub(super) struct Wanted {
 
 impl Wanted {
     /// Adds what the view's waiting events need.
-    fn waiting_in(mut self, view: &RepoView) -> Self {
+    pub(super) fn waiting_in(mut self, view: &RepoView) -> Self {
         let waits = |stage: Stage| matches!(stage, Stage::Waiting | Stage::Parked);
         let mut announcements = view.announcements.values().flatten();
         let announced = self.announced || announcements.any(|entry| waits(entry.stage));
@@ -161,7 +161,11 @@ fn measure_archive(
 }
 
 /// Of `wanted` what is complete in a repository that shows `refs`.
-fn complete_among(refs: &RefSnapshot, objects: &Objects, wanted: &[Oid]) -> BTreeSet<Oid> {
+pub(super) fn complete_among(
+    refs: &RefSnapshot,
+    objects: &Objects,
+    wanted: &[Oid],
+) -> BTreeSet<Oid> {
     let tips: BTreeSet<Oid> = refs.refs.values().map(|value| value.oid).collect();
     let (applied, unknown): (Vec<Oid>, Vec<Oid>) =
         wanted.iter().partition(|oid| tips.contains(oid));

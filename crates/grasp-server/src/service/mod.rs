@@ -7,8 +7,10 @@
 mod check;
 mod explain;
 mod facts;
+mod fetched;
 mod holding;
 mod lists;
+mod pack;
 mod page;
 mod push;
 mod reconcile;
@@ -43,6 +45,7 @@ use crate::settings::Timers;
 
 pub use check::{CheckError, Checked, Finding, Places, Unwanted};
 pub use explain::{ExplainError, Explained};
+pub use fetched::{Landing, TakeError, Taken};
 pub use holding::{Ejected, HeldScope, Restored};
 pub(crate) use page::RepositorySeen;
 pub(crate) use push::PushLimits;

@@ -73,6 +73,21 @@ pub(crate) async fn closures() -> BTreeMap<String, BTreeSet<String>> {
     (0..COMMITS_MAX).map(closure).collect()
 }
 
+/// What a commit names as its content, as if it were one: nothing that a proposal may name (PR-6).
+pub(crate) async fn tree(number: usize) -> Commit {
+    let tip = format!("refs/heads/c{number}^{{tree}}");
+    Commit {
+        oid: history().await.work.rev(&tip).await,
+        pack: commit(number).await.pack.clone(),
+    }
+}
+
+/// A pack of what `tip` needs beyond `base`.
+pub(crate) async fn pack_between(base: &Commit, tip: &Commit) -> Vec<u8> {
+    let work = &history().await.work;
+    work.pack(&[&tip.oid, &format!("^{}", base.oid)]).await
+}
+
 async fn history() -> &'static History {
     HISTORY.get_or_init(make).await
 }

@@ -7,6 +7,7 @@ mod checks;
 mod clock_steps;
 mod deletions;
 mod explain;
+mod fetched;
 mod history;
 mod holding;
 mod idle;

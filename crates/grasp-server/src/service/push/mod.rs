@@ -10,7 +10,6 @@ mod outcome;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -25,14 +24,15 @@ use grasp_core::settle::settle;
 use grasp_git::http::receive_pack::{self, Request, RequestFault, Responder};
 use grasp_git::{IngestError, Lease, PackLimits};
 use grasp_relay::address::Refused;
-use grasp_store::{CommitError, History, StoreError, View};
+use grasp_store::{CommitError, View};
 use tokio::io::AsyncRead;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::io::SyncIoBridge;
 use tracing::{debug, error, info};
 
+use super::Service;
 use super::facts::{self, Wanted};
-use super::{Service, reconcile};
+use super::pack::Interrupt;
 use crate::metrics::{Authorization, Bound, Operation, Status};
 use client::{Client, drain};
 use ground::{Ground, is_proposal, is_upload, look, without_misfits, without_uploads};
@@ -382,7 +382,7 @@ impl Service {
         let (repository, lease) = (repository.clone(), lease.clone());
         let mut reader = SyncIoBridge::new(body);
         let interrupt = Interrupt::default();
-        let interrupted = Arc::clone(&interrupt.0);
+        let interrupted = interrupt.flag();
         self.blocking(move || {
             let relatives = service.relatives(&repository)?;
             let taken = grasp_git::ingest(
@@ -407,16 +407,6 @@ impl Service {
             })
         })
         .await
-    }
-
-    /// Repositories whose objects a thin pack may build on (GIT-4a).
-    fn relatives(&self, repository: &RepoAddress) -> Result<Vec<Lease>, StoreError> {
-        let snapshot = self.store.snapshot()?;
-        let view = reconcile::view_of(&snapshot.view(), repository, History::Current)?;
-        let others = facts::repositories(&view)
-            .into_iter()
-            .filter(|other| other != repository && self.git.exists(other));
-        Ok(others.map(|other| self.git.lease(&other)).collect())
     }
 
     /// Steps 5 to 7.
@@ -504,15 +494,5 @@ impl Service {
             })
         })
         .await
-    }
-}
-
-/// Stops work on a pack when the push is given up.
-#[derive(Debug, Default)]
-struct Interrupt(Arc<AtomicBool>);
-
-impl Drop for Interrupt {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }

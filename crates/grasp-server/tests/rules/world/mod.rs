@@ -126,6 +126,13 @@ impl World {
         self.start().await;
     }
 
+    /// The server stops, and starts when the disk is too full for it (BND-2).
+    pub(crate) async fn restart_below_the_disk_floor(&mut self) {
+        self.stop().await;
+        self.settings.store.disk_floor = u64::MAX;
+        self.start().await;
+    }
+
     /// The server stops, `secs` pass, it starts again on the same folders and does what it does first.
     pub(crate) async fn restart_after(&mut self, secs: u64) {
         self.stop().await;
