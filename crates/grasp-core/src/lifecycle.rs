@@ -223,6 +223,24 @@ pub enum Change {
         /// Milliseconds of wall clock.
         not_before_ms: u64,
     },
+    /// Nothing was found, or not all: look again then (HUNT-3, HUNT-1a).
+    HuntLater {
+        /// For whose data.
+        identifier: Identifier,
+        /// Milliseconds of wall clock.
+        next_attempt_ms: u64,
+        /// Attempts since the last news.
+        attempt_count: u32,
+        /// Nothing waits any more: what is owed is looked for hourly (G2-4).
+        is_parked: bool,
+    },
+    /// Nothing of this identifier is owed any more. An entry that was asked for since stays.
+    HuntOver {
+        /// Which.
+        identifier: Identifier,
+        /// The number of the commit up to which was looked.
+        seen: u64,
+    },
     /// A deletion request gates this id of this author from now on, known or not (DEL-1).
     GateEvent {
         /// The gated event.

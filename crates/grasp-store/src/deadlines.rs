@@ -148,25 +148,6 @@ impl View<'_> {
         Ok(waiting)
     }
 
-    /// For which identifiers git data is owed, each with the milliseconds before which it is not
-    /// looked for; at most `max`.
-    pub fn hunts(&self, max: usize) -> Result<Vec<(Identifier, u64)>, StoreError> {
-        let mut hunts = Vec::new();
-        for row in self.tables.hunts.iter(self.reading)?.take(max) {
-            let (key, value) = row?;
-            let identifier = std::str::from_utf8(key)
-                .ok()
-                .and_then(|text| text.parse().ok());
-            let not_before = value.try_into().ok().map(u64::from_be_bytes);
-            hunts.push(
-                identifier
-                    .zip(not_before)
-                    .ok_or(StoreError::Corrupt("hunts"))?,
-            );
-        }
-        Ok(hunts)
-    }
-
     fn waiting_event(
         &self,
         key: &[u8],

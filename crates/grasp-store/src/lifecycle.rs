@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use grasp_core::event::VerifiedEvent;
 use grasp_core::lifecycle::{Change, Stage, Standing};
-use grasp_core::name::{Identifier, RepoAddress};
+use grasp_core::name::RepoAddress;
 use heed::PutFlags;
 use nostr::event::EventId;
 use nostr::types::Timestamp;
@@ -145,7 +145,16 @@ impl<'a, 'env> Writing<'a, 'env> {
             Change::Hunt {
                 identifier,
                 not_before_ms,
-            } => self.hunt(identifier, *not_before_ms),
+            } => self.hunt(identifier, *not_before_ms, version),
+            Change::HuntLater {
+                identifier,
+                next_attempt_ms,
+                attempt_count,
+                is_parked,
+            } => self.hunt_later(identifier, *next_attempt_ms, *attempt_count, *is_parked),
+            Change::HuntOver { identifier, seen } => {
+                self.hunt_over(identifier, CommitVersion::new(*seen))
+            }
             Change::GateEvent {
                 event,
                 author,
@@ -439,21 +448,6 @@ impl<'a, 'env> Writing<'a, 'env> {
             .put(self.transaction, &key, &version.number().to_be_bytes())?;
         if !effects.dirtied.contains(repository) {
             effects.dirtied.push(repository.clone());
-        }
-        Ok(())
-    }
-
-    /// HUNT-4: an entry may only move earlier.
-    fn hunt(&mut self, identifier: &Identifier, not_before_ms: u64) -> Result<(), StoreError> {
-        let key = identifier.as_str().as_bytes();
-        let there = self.tables.hunts.get(self.transaction, key)?;
-        let there = there
-            .and_then(|bytes| bytes.try_into().ok())
-            .map(u64::from_be_bytes);
-        if there.is_none_or(|there| not_before_ms < there) {
-            self.tables
-                .hunts
-                .put(self.transaction, key, &not_before_ms.to_be_bytes())?;
         }
         Ok(())
     }

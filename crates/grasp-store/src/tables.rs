@@ -37,7 +37,7 @@ pub(crate) struct Tables {
     pub(crate) uploads_by_event: Table,
     /// identifier, owner, event → nothing: which `/prs/` repository shows which proposal.
     pub(crate) placements: Table,
-    /// identifier → milliseconds.
+    /// identifier → see `hunts`.
     pub(crate) hunts: Table,
     /// event, reason → until.
     pub(crate) marks: Table,

@@ -94,6 +94,8 @@ pub(crate) fn apply(view: &mut RepoView, change: &Change) {
         | Change::KeepCursor { .. }
         | Change::Dirty(_)
         | Change::Hunt { .. }
+        | Change::HuntLater { .. }
+        | Change::HuntOver { .. }
         | Change::GateEvent { .. }
         | Change::GateAddress { .. }
         | Change::GateAuthor { .. }

@@ -396,20 +396,6 @@ pub async fn marks_are_remembered(store: &Store) {
     assert!(!known(&it, 99).expired_mark);
 }
 
-/// HUNT-4
-pub async fn a_hunt_may_only_move_earlier(store: &Store) {
-    let hunt = |not_before_ms| Change::Hunt {
-        identifier: "x".parse().expect("valid"),
-        not_before_ms,
-    };
-    for (asked, expected) in [(500, 500), (900, 500), (200, 200)] {
-        commit(store, vec![hunt(asked)]).await.expect("commits");
-        let snapshot = store.snapshot().expect("a snapshot");
-        let hunts = snapshot.view().hunts(10).expect("reads");
-        assert_eq!(hunts, [("x".parse().expect("valid"), expected)]);
-    }
-}
-
 /// DEL-5
 pub async fn an_archive_is_remembered_until_it_is_dropped(store: &Store) {
     let coordinate = Coordinate::new(key(1), "x".parse().expect("valid"));

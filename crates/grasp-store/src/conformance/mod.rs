@@ -11,6 +11,7 @@
 pub mod events;
 pub mod followed;
 pub mod gathering;
+pub mod hunts;
 pub mod idle;
 pub mod lifecycle;
 pub mod queries;
@@ -55,8 +56,13 @@ macro_rules! conformance_suite {
                 counters_follow_the_stages,
                 budgets_count_served_replies,
                 marks_are_remembered,
-                a_hunt_may_only_move_earlier,
                 an_archive_is_remembered_until_it_is_dropped;
+            hunts:
+                a_hunt_may_only_move_earlier,
+                attempts_are_remembered_until_there_is_news,
+                a_hunt_is_over_only_if_nothing_was_asked_for_since,
+                hunts_are_told_by_name,
+                the_feed_tells_what_is_hunted;
             gathering:
                 a_view_holds_whom_listing_connects_and_no_stranger,
                 a_view_holds_proposals_uploads_and_placements,

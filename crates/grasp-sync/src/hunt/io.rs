@@ -58,6 +58,8 @@ pub enum Input {
         identifier: Identifier,
         /// If it is nothing, the entry goes.
         owed: Owed,
+        /// The number of the commit up to which was looked.
+        seen: u64,
     },
     /// A fetch moves.
     Progressed {
@@ -116,6 +118,8 @@ pub enum Output {
     Forget {
         /// Of which.
         identifier: Identifier,
+        /// The number of the commit up to which was looked. What was asked for since stays.
+        seen: u64,
     },
     /// Ask the host whether it is a GRASP server (HUNT-14): its usual limits hold something up. At most once a day. Answered by
     /// [`Input::HostProbed`].
