@@ -4,6 +4,7 @@
 //! are named. These open no socket and read no clock. [`driver`] does what the engine wants: it goes to relays
 //! through [`dial`] and talks with them through [`client`], and what it learns goes to the [`home`]; [`intake`]
 //! remembers what was not taken in there, [`descendants`] which replies to ask about.
+//! [`hunt`] decides where to look for git data, and [`fetch`] goes there.
 //! *Invariant:* all that decides is pure; what acts decides nothing.
 
 #![forbid(unsafe_code)]
@@ -13,6 +14,7 @@ pub mod descendants;
 pub mod dial;
 pub mod driver;
 pub mod engine;
+pub mod fetch;
 pub mod home;
 pub mod hunt;
 pub mod intake;

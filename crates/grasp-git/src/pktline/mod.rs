@@ -54,15 +54,19 @@ impl<'a> Packet<'a> {
 
 /// What the length digits announce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Header {
+pub enum Header {
+    /// As [`Packet::Flush`].
     Flush,
+    /// As [`Packet::Delimiter`].
     Delimiter,
+    /// As [`Packet::ResponseEnd`].
     ResponseEnd,
     /// So many bytes of data follow.
     Data(usize),
 }
 
-fn header(digits: [u8; 4]) -> Result<Header, DecodeError> {
+/// Reads the four digits that every packet begins with.
+pub fn header(digits: [u8; 4]) -> Result<Header, DecodeError> {
     let length = digits
         .iter()
         .try_fold(0, |length, digit| {

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::DialError;
+use super::ConnectError;
 use crate::outbound::{Pinned, Refusal};
 
 /// At most so many addresses of a host are tried.
@@ -46,9 +46,9 @@ impl Connector {
         }
     }
 
-    pub(super) async fn connect(&self, to: &Pinned) -> Result<Stream, DialError> {
+    pub(super) async fn connect(&self, to: &Pinned) -> Result<Stream, ConnectError> {
         let tcp = connect_to_any(to.addresses()).await;
-        let tcp = tcp.map_err(DialError::Unreachable)?;
+        let tcp = tcp.map_err(ConnectError::Unreachable)?;
         // What we say is short and waited for; a stream that does not take the option works all the same.
         let _ = tcp.set_nodelay(true);
         let destination = to.destination();
@@ -56,7 +56,7 @@ impl Connector {
             return Ok(Box::new(tcp));
         }
         let name = ServerName::try_from(destination.host().to_owned());
-        let name = name.map_err(|_| DialError::Forbidden(Refusal::Malformed))?;
+        let name = name.map_err(|_| ConnectError::Forbidden(Refusal::Malformed))?;
         let tls = self.tls.connect(name, tcp).await.map_err(tls_failed)?;
         Ok(Box::new(tls))
     }
@@ -85,11 +85,13 @@ async fn connect_to_any(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
     Err(failure)
 }
 
-fn tls_failed(error: io::Error) -> DialError {
+fn tls_failed(error: io::Error) -> ConnectError {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
     match cause {
-        Some(cause @ rustls::Error::InvalidCertificate(_)) => DialError::Certificate(cause.clone()),
-        Some(cause) => DialError::Tls(cause.clone()),
-        None => DialError::Unreachable(error),
+        Some(cause @ rustls::Error::InvalidCertificate(_)) => {
+            ConnectError::Certificate(cause.clone())
+        }
+        Some(cause) => ConnectError::Tls(cause.clone()),
+        None => ConnectError::Unreachable(error),
     }
 }

@@ -7,27 +7,35 @@ use tokio_tungstenite::tungstenite;
 use crate::engine::DialFailure;
 use crate::outbound::Refusal;
 
-/// Why there is no connection.
+/// Why there is no stream to a host.
 #[derive(Debug, thiserror::Error)]
-pub enum DialError {
+pub enum ConnectError {
     /// NET-1, NET-2
-    #[error("this relay is not dialled")]
+    #[error("this host is not dialled")]
     Forbidden(#[source] Refusal),
     /// The name does not exist, or has no address.
-    #[error("the name of the relay does not resolve")]
+    #[error("the name of the host does not resolve")]
     NoSuchName(#[source] Option<io::Error>),
     /// The resolver has no answer at the moment.
-    #[error("the name of the relay does not resolve at the moment")]
+    #[error("the name of the host does not resolve at the moment")]
     Resolver(#[source] io::Error),
     /// No address took the connection, or it broke at once.
-    #[error("the relay cannot be reached")]
+    #[error("the host cannot be reached")]
     Unreachable(#[source] io::Error),
     /// Its certificate is not good for its name.
-    #[error("the relay's certificate is not valid")]
+    #[error("the host's certificate is not valid")]
     Certificate(#[source] rustls::Error),
     /// What it speaks is no TLS.
-    #[error("the relay does not speak TLS")]
+    #[error("the host does not speak TLS")]
     Tls(#[source] rustls::Error),
+}
+
+/// Why there is no connection to a relay.
+#[derive(Debug, thiserror::Error)]
+pub enum DialError {
+    /// There is not even a stream.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
     /// What it speaks is no WebSocket.
     #[error("the relay does not speak WebSocket")]
     Handshake(#[source] Box<tungstenite::Error>),
@@ -88,7 +96,7 @@ impl Outcome {
     }
 }
 
-impl DialError {
+impl ConnectError {
     /// How it is counted.
     pub fn outcome(&self) -> Outcome {
         match self {
@@ -96,8 +104,18 @@ impl DialError {
             Self::NoSuchName(_) => Outcome::Name,
             Self::Resolver(_) | Self::Unreachable(_) => Outcome::Unreachable,
             Self::Certificate(_) => Outcome::Certificate,
+            Self::Tls(_) => Outcome::Protocol,
+        }
+    }
+}
+
+impl DialError {
+    /// How it is counted.
+    pub fn outcome(&self) -> Outcome {
+        match self {
+            Self::Connect(error) => error.outcome(),
             Self::Status(status) if is_passing(*status) => Outcome::Unreachable,
-            Self::Tls(_) | Self::Handshake(_) | Self::Status(_) => Outcome::Protocol,
+            Self::Handshake(_) | Self::Status(_) => Outcome::Protocol,
             Self::Ourselves => Outcome::Ourselves,
         }
     }
@@ -115,7 +133,7 @@ impl DialError {
     }
 }
 
-impl From<Refusal> for DialError {
+impl From<Refusal> for ConnectError {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::NoAddress(_) => Self::NoSuchName(None),
@@ -140,12 +158,12 @@ mod tests {
         let certificate = rustls::Error::InvalidCertificate(rustls::CertificateError::Expired);
         for (error, outcome, failure) in [
             (
-                DialError::Unreachable(io()),
+                ConnectError::Unreachable(io()).into(),
                 Outcome::Unreachable,
                 DialFailure::Unreachable,
             ),
             (
-                DialError::Resolver(io()),
+                ConnectError::Resolver(io()).into(),
                 Outcome::Unreachable,
                 DialFailure::Unreachable,
             ),
@@ -170,17 +188,17 @@ mod tests {
                 DialFailure::Broken,
             ),
             (
-                DialError::Certificate(certificate),
+                ConnectError::Certificate(certificate).into(),
                 Outcome::Certificate,
                 DialFailure::Broken,
             ),
             (
-                Refusal::NoAddress("a.example.com".to_owned()).into(),
+                ConnectError::from(Refusal::NoAddress("a.example.com".to_owned())).into(),
                 Outcome::Name,
                 DialFailure::Broken,
             ),
             (
-                Refusal::LocalName("localhost".to_owned()).into(),
+                ConnectError::from(Refusal::LocalName("localhost".to_owned())).into(),
                 Outcome::Forbidden,
                 DialFailure::Forbidden,
             ),

@@ -9,7 +9,7 @@ use tungstenite::client::IntoClientRequest;
 use tungstenite::protocol::WebSocketConfig;
 
 use super::connect::Stream;
-use super::{DialError, Socket};
+use super::{ConnectError, DialError, Socket};
 use crate::outbound::Refusal;
 use crate::relay_url::RelayUrl;
 
@@ -24,7 +24,7 @@ pub(super) async fn shake_hands(
     relay: &RelayUrl,
     user_agent: &str,
 ) -> Result<Socket, DialError> {
-    let forbidden = || DialError::Forbidden(Refusal::Malformed);
+    let forbidden = || ConnectError::Forbidden(Refusal::Malformed);
     let request = relay.as_str().into_client_request();
     let mut request = request.map_err(|_| forbidden())?;
     let user_agent = HeaderValue::from_str(user_agent).map_err(|_| forbidden())?;
@@ -37,7 +37,7 @@ pub(super) async fn shake_hands(
     match client_async_with_config(request, stream, Some(config)).await {
         Ok((socket, _)) => Ok(socket),
         Err(Error::Http(answer)) => Err(DialError::Status(answer.status().as_u16())),
-        Err(Error::Io(error)) => Err(DialError::Unreachable(error)),
+        Err(Error::Io(error)) => Err(ConnectError::Unreachable(error).into()),
         Err(error) => Err(DialError::Handshake(Box::new(error))),
     }
 }

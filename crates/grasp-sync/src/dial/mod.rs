@@ -12,6 +12,7 @@ mod own;
 mod probe;
 mod resolve;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use grasp_core::PublicKey;
@@ -22,8 +23,9 @@ use crate::engine::PeerInfo;
 use crate::outbound::{OutboundPolicy, Pinned, Purpose};
 use crate::relay_url::RelayUrl;
 
-use connect::{Connector, Stream};
-pub use error::{DialError, Outcome};
+use connect::Connector;
+pub(crate) use connect::Stream;
+pub use error::{ConnectError, DialError, Outcome};
 pub use handshake::MESSAGE_BYTES_MAX;
 pub use probe::{BYTES_MAX as PROBE_BYTES_MAX, TIME_MAX as PROBE_TIME_MAX};
 use resolve::Resolver;
@@ -73,7 +75,8 @@ impl Dialler {
         relay: &RelayUrl,
         is_exempt: bool,
     ) -> Result<(Socket, PeerInfo), DialError> {
-        let pinned = self.pin(relay, is_exempt).await?;
+        let policy = self.policy_for(is_exempt);
+        let pinned = self.pin(relay.as_str(), Purpose::Relay, &policy).await?;
         let user_agent = &self.settings.user_agent;
         let socket = async {
             let stream = self.connector.connect(&pinned).await?;
@@ -90,18 +93,40 @@ impl Dialler {
         Ok((socket, about.info))
     }
 
-    /// NET-1, NET-2
-    async fn pin(&self, relay: &RelayUrl, is_exempt: bool) -> Result<Pinned, DialError> {
-        let operators_choice = OutboundPolicy {
-            allow_non_global: true,
-            ..OutboundPolicy::default()
-        };
-        let policy = if is_exempt {
-            &operators_choice
+    /// The operator's own choice may lie anywhere.
+    fn policy_for(&self, is_exempt: bool) -> Cow<'_, OutboundPolicy> {
+        if is_exempt {
+            Cow::Owned(OutboundPolicy {
+                allow_non_global: true,
+                ..OutboundPolicy::default()
+            })
         } else {
-            &self.settings.policy
-        };
-        let destination = policy.admit(relay.as_str(), Purpose::Relay)?;
+            Cow::Borrowed(&self.settings.policy)
+        }
+    }
+
+    /// Judges where a URL of git data leads, and resolves it once (NET-1, NET-2).
+    pub(crate) async fn pin_http(&self, url: &str) -> Result<Pinned, ConnectError> {
+        self.pin(url, Purpose::Http, &self.settings.policy).await
+    }
+
+    /// A stream to where a URL leads.
+    pub(crate) async fn connect(&self, to: &Pinned) -> Result<Stream, ConnectError> {
+        self.connector.connect(to).await
+    }
+
+    /// What we call ourselves.
+    pub(crate) fn user_agent(&self) -> &str {
+        &self.settings.user_agent
+    }
+
+    async fn pin(
+        &self,
+        url: &str,
+        purpose: Purpose,
+        policy: &OutboundPolicy,
+    ) -> Result<Pinned, ConnectError> {
+        let destination = policy.admit(url, purpose)?;
         let resolved = match destination.literal() {
             Some(address) => vec![address],
             None => self.resolver.resolve(&destination).await?,

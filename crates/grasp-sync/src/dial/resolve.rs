@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use super::DialError;
+use super::ConnectError;
 use crate::outbound::Destination;
 
 /// So many names are looked up at once. The system's resolver cannot be interrupted: a look-up that nobody waits for any
@@ -29,7 +29,7 @@ impl Resolver {
     }
 
     /// The addresses of the host, in the order of the resolver.
-    pub(super) async fn resolve(&self, host: &Destination) -> Result<Vec<IpAddr>, DialError> {
+    pub(super) async fn resolve(&self, host: &Destination) -> Result<Vec<IpAddr>, ConnectError> {
         let place = Arc::clone(&self.places).acquire_owned().await;
         let name = (host.host().to_owned(), host.port());
         let looked_up = tokio::task::spawn_blocking(move || {
@@ -43,21 +43,21 @@ impl Resolver {
         match looked_up.await {
             Ok(Ok(addresses)) => Ok(addresses),
             Ok(Err(error)) => Err(failed(error)),
-            Err(stopped) => Err(DialError::Resolver(io::Error::other(stopped))),
+            Err(stopped) => Err(ConnectError::Resolver(io::Error::other(stopped))),
         }
     }
 }
 
 /// The standard library has only the resolver's words to tell "no such name" from "ask again later".
-fn failed(error: io::Error) -> DialError {
+fn failed(error: io::Error) -> ConnectError {
     let words = error.to_string();
     let is_passing = error.raw_os_error().is_some()
         || words.contains("emporary failure")
         || words.contains("ry again");
     if is_passing {
-        DialError::Resolver(error)
+        ConnectError::Resolver(error)
     } else {
-        DialError::NoSuchName(Some(error))
+        ConnectError::NoSuchName(Some(error))
     }
 }
 

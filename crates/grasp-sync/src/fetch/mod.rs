@@ -1,0 +1,298 @@
+//! From a clone URL to the bytes of a pack.
+//!
+//! A host is a stranger's, and so is everything it sends: the address was judged and is pinned (NET-*), every answer is read
+//! with a bound, and a pack is handed on as it comes. What is known from signed events is asked for at once, without
+//! listing refs (HUNT-14); where that does not bring it, refs are listed, the wanted ones that are there fetched in one
+//! go, and the rest one by one (HUNT-5). *Invariants:* nothing here waits for a total time or runs by itself; who drops
+//! a [`Fetching`] or its [`PackStream`] ends the connection (HUNT-9).
+
+mod error;
+mod http;
+mod listing;
+mod pack;
+mod probe;
+mod v2;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ::http::HeaderName;
+use grasp_core::clone_url::CloneUrl;
+use grasp_core::oid::Oid;
+
+use crate::dial::{Dialler, RootCertStore, Settings};
+use crate::hunt::Fingerprint;
+
+pub use error::FetchError;
+pub use listing::BYTES_MAX as LISTING_BYTES_MAX;
+pub use pack::PackStream;
+
+use http::Site;
+use listing::{Advertisement, Listing};
+use v2::Said;
+
+/// So often a host may refuse an object before its refs are listed.
+const STRAIGHT_REFUSALS_MAX: usize = 2;
+/// So often it may refuse one in all. What is left then counts as lacking.
+const REFUSALS_MAX: usize = 16;
+/// So many objects that are not listed are asked for one by one. The others count as lacking, until the next pass.
+const SINGLY_MAX: usize = 16;
+
+/// How many bytes a peer has sent, for whoever watches. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Progress(Arc<AtomicU64>);
+
+impl Progress {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Bytes of all answers so far.
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, bytes: usize) {
+        self.0.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+/// What to fetch, and from where.
+#[derive(Debug, Clone)]
+pub struct FetchRequest {
+    /// The host and its repository.
+    pub source: CloneUrl,
+    /// The objects, with all they need.
+    pub wants: BTreeSet<Oid>,
+    /// Tips that are complete here: what they reach need not be sent. A few hundred at most.
+    pub haves: Vec<Oid>,
+    /// All of it was missing when the host's refs had this fingerprint: ask for nothing while they have it still (HUNT-11).
+    pub unless: Option<Fingerprint>,
+}
+
+/// Goes to git hosts.
+pub struct Fetcher {
+    dialler: Dialler,
+}
+
+impl Fetcher {
+    /// A fetcher that goes where `settings` allow, and trusts certificates below `roots`.
+    pub fn new(settings: Settings, roots: RootCertStore) -> Self {
+        Self {
+            dialler: Dialler::new(settings, roots),
+        }
+    }
+
+    /// Begins to fetch: judges and resolves the address. [`Fetching::next`] asks.
+    pub async fn fetch(
+        &self,
+        request: FetchRequest,
+        progress: Progress,
+    ) -> Result<Fetching<'_>, FetchError> {
+        let site = Site::find(&self.dialler, request.source.as_str(), progress).await?;
+        Ok(Fetching {
+            site,
+            haves: request.haves,
+            unless: request.unless,
+            is_listed: false,
+            batches: VecDeque::from([Batch {
+                wants: request.wants,
+                is_listed: false,
+            }]),
+            lacking: BTreeSet::new(),
+            refusals: 0,
+            advertisement: None,
+        })
+    }
+
+    /// Whether the host of `at` names itself a GRASP server that syncs (HUNT-14). Asked as a relay is (NET-3).
+    pub async fn probe_host(&self, at: &CloneUrl) -> bool {
+        probe::is_grasp(&self.dialler, at).await
+    }
+}
+
+impl fmt::Debug for Fetcher {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Fetcher").finish_non_exhaustive()
+    }
+}
+
+/// Objects that are asked for in one go.
+struct Batch {
+    wants: BTreeSet<Oid>,
+    /// Whether refs of the host name them all.
+    is_listed: bool,
+}
+
+/// One fetch, which may take several packs.
+pub struct Fetching<'a> {
+    site: Site<'a>,
+    haves: Vec<Oid>,
+    unless: Option<Fingerprint>,
+    /// Whether the batches were made from a list of refs.
+    is_listed: bool,
+    batches: VecDeque<Batch>,
+    lacking: BTreeSet<Oid>,
+    refusals: usize,
+    advertisement: Option<Fingerprint>,
+}
+
+impl Fetching<'_> {
+    /// The next pack; `None` once the host has been asked for everything.
+    pub async fn next(&mut self) -> Result<Option<PackStream>, FetchError> {
+        if let Some(known) = self.unless.take() {
+            self.look_again(known).await?;
+        }
+        while let Some(batch) = self.batches.pop_front() {
+            if batch.wants.is_empty() {
+                continue;
+            }
+            match self.ask(&batch.wants).await? {
+                Said::Pack(pack) => return Ok(Some(pack)),
+                Said::Lacks(oid) => self.without(oid, batch).await?,
+                Said::Otherwise(_) if !self.is_listed => self.list(batch.wants, false).await?,
+                Said::Otherwise(error) if batch.is_listed => return Err(error),
+                Said::Otherwise(_) => self.lacking.extend(batch.wants),
+            }
+        }
+        Ok(None)
+    }
+
+    /// These came meanwhile, so they are not asked for any more.
+    pub fn brought(&mut self, oids: &BTreeSet<Oid>) {
+        for batch in &mut self.batches {
+            batch.wants.retain(|oid| !oids.contains(oid));
+        }
+    }
+
+    /// What the host lacks, of what it was asked for so far.
+    pub fn lacking(&self) -> &BTreeSet<Oid> {
+        &self.lacking
+    }
+
+    /// What the host said that it has, if its refs were listed.
+    pub fn advertisement(&self) -> Option<Fingerprint> {
+        self.advertisement
+    }
+
+    async fn ask(&self, wants: &BTreeSet<Oid>) -> Result<Said, FetchError> {
+        let answer = match self.site.post(v2::fetch(wants, &self.haves)).await {
+            Ok(answer) => answer,
+            Err(error) if is_final(&error) => return Err(error),
+            Err(error) => return Ok(Said::Otherwise(error)),
+        };
+        match answer.of_kind(v2::RESULT) {
+            Some(body) => v2::answer(body, wants).await,
+            None => Ok(Said::Otherwise(FetchError::NotGit(
+                "its answer is of another kind",
+            ))),
+        }
+    }
+
+    /// Goes on with what is left of a batch that was refused because of one object.
+    async fn without(&mut self, oid: Oid, mut batch: Batch) -> Result<(), FetchError> {
+        self.lacking.insert(oid);
+        self.refusals += 1;
+        batch.wants.remove(&oid);
+        if self.is_listed && self.refusals > REFUSALS_MAX {
+            self.lacking.extend(batch.wants);
+            return Ok(());
+        }
+        // With nothing left to ask for the list still tells when it is worth while to come again (HUNT-11).
+        let is_stuck = batch.wants.is_empty() || self.refusals >= STRAIGHT_REFUSALS_MAX;
+        if !self.is_listed && is_stuck {
+            return self.list(batch.wants, true).await;
+        }
+        self.batches.push_front(batch);
+        Ok(())
+    }
+
+    /// Asks for nothing if the host's refs are as they were.
+    async fn look_again(&mut self, known: Fingerprint) -> Result<(), FetchError> {
+        let wants = std::mem::take(&mut self.batches);
+        let wants = wants.into_iter().flat_map(|batch| batch.wants).collect();
+        self.list(wants, true).await?;
+        if self.advertisement == Some(known) {
+            let batches = std::mem::take(&mut self.batches);
+            let wants = batches.into_iter().flat_map(|batch| batch.wants);
+            self.lacking.extend(wants);
+        }
+        Ok(())
+    }
+
+    /// HUNT-5: lists the refs, and plans what to ask for.
+    async fn list(&mut self, wants: BTreeSet<Oid>, speaks_v2: bool) -> Result<(), FetchError> {
+        let listing = self.listing(&wants, speaks_v2).await?;
+        self.is_listed = true;
+        self.advertisement = Some(listing.fingerprint);
+        let rest: Vec<Oid> = wants.difference(&listing.listed).copied().collect();
+        self.batches.push_back(Batch {
+            wants: listing.listed,
+            is_listed: true,
+        });
+        let singly = if listing.gives_unlisted {
+            SINGLY_MAX
+        } else {
+            0
+        };
+        for (number, oid) in rest.into_iter().enumerate() {
+            if number < singly {
+                self.batches.push_back(Batch {
+                    wants: BTreeSet::from([oid]),
+                    is_listed: false,
+                });
+            } else {
+                self.lacking.insert(oid);
+            }
+        }
+        Ok(())
+    }
+
+    /// The refs of the host. One that is known to speak version 2 is asked for them at once.
+    async fn listing(
+        &self,
+        sought: &BTreeSet<Oid>,
+        speaks_v2: bool,
+    ) -> Result<Listing, FetchError> {
+        if speaks_v2 {
+            match self.listing_v2(sought).await {
+                Err(FetchError::NotGit(_) | FetchError::Remote(_)) => {}
+                Err(error) if !is_final(&error) => {}
+                listing => return listing,
+            }
+        }
+        let version = (HeaderName::from_static("git-protocol"), "version=2");
+        let below = self.site.below("/info/refs?service=git-upload-pack");
+        let answer = self.site.get(&below, version).await?;
+        let body = answer.of_kind("application/x-git-upload-pack-advertisement");
+        let body = body.ok_or(FetchError::NotGit("it has no git service"))?;
+        match listing::advertisement(body, sought).await? {
+            Advertisement::VersionTwo => self.listing_v2(sought).await,
+            Advertisement::Refs(listing) => Ok(listing),
+        }
+    }
+
+    async fn listing_v2(&self, sought: &BTreeSet<Oid>) -> Result<Listing, FetchError> {
+        let answer = self.site.post(v2::list_refs()).await?;
+        let body = answer.of_kind(v2::RESULT);
+        let body = body.ok_or(FetchError::NotGit("its answer is of another kind"))?;
+        listing::refs(body, sought).await
+    }
+}
+
+/// Whether asking in another way is of no use. A server that does not know what is wanted of it answers with nearly
+/// any status.
+fn is_final(error: &FetchError) -> bool {
+    !matches!(error, FetchError::Status(status) if !matches!(status, 401 | 408 | 502..=504))
+}
+
+impl fmt::Debug for Fetching<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Fetching")
+            .field("lacking", &self.lacking)
+            .finish_non_exhaustive()
+    }
+}
