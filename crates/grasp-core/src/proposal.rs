@@ -8,9 +8,6 @@ use crate::name::Coordinate;
 use crate::oid::Oid;
 use crate::refname::RefName;
 
-/// At most so many clone URLs of one proposal are ever used (ANN-8).
-pub const CLONE_URLS_MAX: usize = 10;
-
 /// A parsed pull request or update. Keeps the event it came from.
 #[derive(Debug, Clone)]
 pub struct Proposal {

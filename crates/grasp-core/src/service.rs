@@ -92,6 +92,12 @@ impl ServiceAddress {
             && crate::name::Identifier::from_url_segment(name).as_ref() == Some(identifier)
     }
 
+    /// Whether `url` is anything of this service on the web, whatever it names (HUNT-6).
+    pub fn is_here(&self, url: &crate::clone_url::CloneUrl) -> bool {
+        self.path_here(url.as_str(), &[("http", 80), ("https", 443)])
+            .is_some()
+    }
+
     /// Whether `url` is this service's relay (NAME-5).
     pub fn is_relay_url(&self, url: &str) -> bool {
         self.path_here(url, &[("ws", 80), ("wss", 443)])
@@ -279,6 +285,31 @@ mod tests {
         }
         for bad in ["grasp", "/grasp/", "/a//b", "/a/../b", "/a?b"] {
             assert!(ServiceAddress::parse("host", bad).is_err(), "{bad}");
+        }
+    }
+
+    /// HUNT-6
+    #[test]
+    fn what_lies_below_our_address_is_ours_and_nothing_else() {
+        let is_here = |base: &str, url: &str| {
+            let service = ServiceAddress::parse("grasp.example.com", base).expect("valid");
+            service.is_here(&url.parse().expect("a clone URL"))
+        };
+        for ours in ["/x.git", "/npub1/x.git", "", ":443/prs/npub1/x.git"] {
+            let url = format!("https://grasp.example.com{ours}");
+            assert!(is_here("/", &url), "{url}");
+            assert!(!is_here("/base", &url), "{url}");
+        }
+        assert!(is_here(
+            "/base",
+            "http://GRASP.example.com/base/npub1/x.git"
+        ));
+        for other in [
+            "https://grasp.example.com:8443/x.git",
+            "https://grasp.example.com.evil/x.git",
+            "https://evil/grasp.example.com/x.git",
+        ] {
+            assert!(!is_here("/", other), "{other}");
         }
     }
 }

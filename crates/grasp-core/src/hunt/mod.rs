@@ -4,11 +4,28 @@
 //! are wanted, for whose repository, and whom to ask. *Invariant:* what is asked of an address that somebody
 //! named is only what that somebody's word counts for: a stranger's address is never asked for others' objects.
 
+mod group;
+mod owed;
+mod sources;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nostr::event::EventId;
 use nostr::key::PublicKey;
 
 use crate::clone_url::CloneUrl;
 use crate::name::RepoAddress;
 use crate::oid::Oid;
+use crate::policy::Policy;
+use crate::view::{ObjectFacts, RepoView};
+
+/// At most so many objects of one group are wanted at a time; more than one state can name. The rest is wanted once these are
+/// here.
+pub const WANTS_MAX: usize = 4096;
+/// At most so many addresses of one group are asked.
+pub const SOURCES_MAX: usize = 200;
 
 /// Those whose objects are looked for together (HUNT-5a).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,6 +42,15 @@ pub enum GroupKey {
     },
 }
 
+impl GroupKey {
+    /// The owner that stands for the maintainers.
+    pub fn owner(&self) -> PublicKey {
+        match self {
+            Self::Maintainers(owner) | Self::Proposer { to: owner, .. } => *owner,
+        }
+    }
+}
+
 /// What one group is owed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupOwed {
@@ -35,9 +61,9 @@ pub struct GroupOwed {
     /// Whether one of its repositories is served. Strangers that announce the same identifier cannot push such a
     /// group aside.
     pub is_served: bool,
-    /// What waiting events lack: tips of branches first, then tags, then proposals; each once, bounded.
+    /// What waiting events lack, the newest state first, its branches before its tags; then proposals. Each once, bounded.
     pub wants: Vec<Oid>,
-    /// What parked events lack besides (G2-4).
+    /// What is owed besides and can wait: what parked events lack (G2-4), and served ones (REF-8).
     pub parked: Vec<Oid>,
     /// Whom to ask, the likeliest first; each once, bounded, never ourselves (HUNT-6, ANN-8).
     pub sources: Vec<CloneUrl>,
@@ -55,4 +81,53 @@ impl Owed {
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
+}
+
+/// What [`owed`] has to know of a view.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sought {
+    /// Objects of any kind that states name: whether they are complete, and in which of the view's repositories.
+    pub objects: BTreeSet<Oid>,
+    /// The same of commits that proposals name.
+    pub commits: BTreeSet<Oid>,
+    /// Proposals whose `clone` tags may be of use.
+    pub proposals: BTreeSet<EventId>,
+}
+
+/// The `clone` tags of proposals, as written; of each a few (ANN-8).
+#[derive(Debug, Clone)]
+pub struct ProposalUrls {
+    max: usize,
+    of: BTreeMap<EventId, Vec<String>>,
+}
+
+impl ProposalUrls {
+    /// None yet. Of each proposal the first `max` will count.
+    pub fn new(max: usize) -> Self {
+        let of = BTreeMap::new();
+        Self { max, of }
+    }
+
+    /// What a proposal says.
+    pub fn add(&mut self, proposal: EventId, urls: impl IntoIterator<Item = String>) {
+        let counting = urls.into_iter().take(self.max);
+        self.of.insert(proposal, counting.collect());
+    }
+}
+
+/// What has to be found out before [`owed`] is asked.
+pub fn sought(view: &RepoView, policy: &Policy) -> Sought {
+    owed::sought(view, policy)
+}
+
+/// What the repositories of a view are owed, and by whom it may be had. The groups of maintainers come first, those with a
+/// served repository before the others.
+pub fn owed(view: &RepoView, facts: &ObjectFacts, urls: &ProposalUrls, policy: &Policy) -> Owed {
+    owed::owed(view, facts, urls, policy)
+}
+
+/// The repositories whose objects a fetch for this group may build on, and that take from each other: those of its owners and
+/// of its maintainers.
+pub fn relatives(group: &GroupKey, view: &RepoView, policy: &Policy) -> Vec<RepoAddress> {
+    group::relatives(group, view, policy)
 }

@@ -68,6 +68,21 @@ impl Groups {
         self.confirmed.keys()
     }
 
+    /// Owners who share one confirmed set, with that set; the owners ascending, and the first of each group so
+    /// too.
+    pub(crate) fn shared(&self) -> Vec<(Vec<PublicKey>, &BTreeSet<PublicKey>)> {
+        let mut places: BTreeMap<*const BTreeSet<PublicKey>, usize> = BTreeMap::new();
+        let mut shared: Vec<(Vec<PublicKey>, &BTreeSet<PublicKey>)> = Vec::new();
+        for (owner, set) in &self.confirmed {
+            let place = *places.entry(Arc::as_ptr(set)).or_insert(shared.len());
+            match shared.get_mut(place) {
+                Some((owners, _)) => owners.push(*owner),
+                None => shared.push((vec![*owner], set)),
+            }
+        }
+        shared
+    }
+
     /// Whether the states of `author` count in `owner`'s repository.
     pub(crate) fn counts(&self, owner: &PublicKey, author: &PublicKey) -> bool {
         self.confirmed
