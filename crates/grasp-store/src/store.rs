@@ -315,7 +315,8 @@ impl Store {
         answered.blocking_recv().map_err(|_| CommitError::Closed)?
     }
 
-    /// Every commit from now on, in order. A listener that lags too far learns that it lost some.
+    /// Every commit from now on, in order; when a commit returns it is here. A listener that lags too far learns that it
+    /// lost some.
     pub fn changes(&self) -> broadcast::Receiver<Arc<Committed<()>>> {
         self.shared().feed.subscribe()
     }

@@ -41,7 +41,7 @@ pub(crate) struct Shared {
     /// clearing between two commits.
     pub(crate) cleared: Mutex<Vec<(RepoAddress, CommitVersion)>>,
     pub(crate) disk: DiskFloor,
-    pub(crate) feed: broadcast::Sender<Arc<Committed<()>>>,
+    pub(crate) feed: Feed,
 }
 
 impl std::fmt::Debug for Shared {
@@ -52,19 +52,17 @@ impl std::fmt::Debug for Shared {
     }
 }
 
+/// Tells of commits.
+pub(crate) type Feed = broadcast::Sender<Arc<Committed<()>>>;
+
 /// A commit on its way through the writer.
 pub(crate) trait Member: Send {
     /// Decides on `view`, replacing an earlier decision.
     fn decide(&mut self, view: &View<'_>) -> Result<(), StoreError>;
     /// What was decided last.
     fn batch(&self) -> &[Change];
-    /// Tells whoever waits that it is committed; for the feed if it is `wanted`.
-    fn committed(
-        &mut self,
-        version: CommitVersion,
-        effects: Effects,
-        wanted: bool,
-    ) -> Option<Arc<Committed<()>>>;
+    /// Tells all who listen that it is committed, and then whoever waits for it.
+    fn committed(&mut self, version: CommitVersion, effects: Effects, feed: &Feed);
     /// Tells whoever waits that it is not.
     fn failed(&mut self, error: CommitError);
 }
@@ -112,13 +110,10 @@ where
         self.decided.as_ref().map_or(&[], |(batch, _)| batch)
     }
 
-    fn committed(
-        &mut self,
-        version: CommitVersion,
-        effects: Effects,
-        wanted: bool,
-    ) -> Option<Arc<Committed<()>>> {
-        let (batch, value) = self.decided.take()?;
+    fn committed(&mut self, version: CommitVersion, effects: Effects, feed: &Feed) {
+        let Some((batch, value)) = self.decided.take() else {
+            return;
+        };
         let Effects {
             served,
             dirtied,
@@ -132,9 +127,11 @@ where
             moved,
             batch,
         };
-        let news = wanted.then(|| Arc::new(committed.without_value()));
+        if feed.receiver_count() > 0 {
+            // Whoever listened may have left meanwhile.
+            let _ = feed.send(Arc::new(committed.without_value()));
+        }
         self.answer(Ok(committed));
-        news
     }
 
     fn failed(&mut self, error: CommitError) {
@@ -317,13 +314,7 @@ fn adds_data(batch: &[Change]) -> bool {
 
 fn answer(shared: &Shared, member: &mut dyn Member, outcome: Outcome) {
     match outcome {
-        Ok((version, effects)) => {
-            let wanted = shared.feed.receiver_count() > 0;
-            if let Some(news) = member.committed(version, effects, wanted) {
-                // Nobody listening any more is no failure.
-                let _ = shared.feed.send(news);
-            }
-        }
+        Ok((version, effects)) => member.committed(version, effects, &shared.feed),
         Err(error) => member.failed(error),
     }
 }
