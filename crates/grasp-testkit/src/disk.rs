@@ -4,6 +4,21 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use tempfile::TempDir;
+
+/// Less room in memory than that is left alone: whoever fills it is killed by the kernel.
+const MEMORY_MIN: u64 = 1 << 30;
+
+/// A folder for a while: in memory if the machine has room there, since nobody asks of it to survive the machine.
+pub fn scratch(prefix: &str) -> TempDir {
+    let memory = Path::new("/dev/shm");
+    let room = rustix::fs::statvfs(memory).map_or(0, |of| of.f_bavail.saturating_mul(of.f_frsize));
+    let in_memory = (room >= MEMORY_MIN).then(|| TempDir::with_prefix_in(prefix, memory).ok());
+    in_memory
+        .flatten()
+        .unwrap_or_else(|| TempDir::with_prefix(prefix).expect("a temporary folder"))
+}
+
 /// What a directory costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Footprint {

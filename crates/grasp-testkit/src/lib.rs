@@ -10,16 +10,23 @@
     reason = "a helper of a test reports by panicking"
 )]
 
+// What the simulator shares with the rules' tests names this crate as they do.
+#[cfg(feature = "sim")]
+extern crate self as grasp_testkit;
+
 pub mod disk;
 pub mod fake_relay;
 pub mod git;
 pub mod git_host;
+pub mod history;
 pub mod http;
 pub mod maintainer;
 pub mod person;
 pub mod process;
 pub mod relay;
 pub mod server;
+#[cfg(feature = "sim")]
+pub mod sim;
 pub mod strace;
 pub mod wait;
 pub mod wire;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Where tests are that a page may name without a folder, seen from `crates`.
-const TESTS: [&str; 10] = [
+const TESTS: [&str; 11] = [
     "ngit-grasp/tests/blackbox",
     "grasp-relay/tests",
     "grasp-server/tests",
@@ -16,6 +16,7 @@ const TESTS: [&str; 10] = [
     "grasp-git/tests/wire",
     "grasp-sync/src",
     "grasp-sync/tests/engine",
+    "grasp-testkit/tests",
 ];
 
 fn root() -> PathBuf {

@@ -8,7 +8,6 @@ mod clock_steps;
 mod deletions;
 mod explain;
 mod fetched;
-mod history;
 mod holding;
 mod idle;
 mod integrity;
@@ -27,3 +26,5 @@ mod survey;
 mod teeth;
 mod vanish;
 mod world;
+
+use grasp_testkit::history;

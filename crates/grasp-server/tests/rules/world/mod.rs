@@ -68,7 +68,7 @@ impl World {
     }
 
     pub(crate) fn begun(start: Timestamp, adjust: impl FnOnce(&mut Settings)) -> Self {
-        let folder = TempDir::with_prefix("grasp-rules-").expect("a temporary folder");
+        let folder = grasp_testkit::disk::scratch("grasp-rules-");
         let mut settings = settings::settings(&folder);
         adjust(&mut settings);
         let clock = Clock::manual(start);

@@ -9,7 +9,7 @@ use grasp_sync::engine::{
 };
 use grasp_sync::relay_url::RelayUrl;
 
-use crate::network::{Happening, Link, Network};
+use super::network::{Happening, Link, Network};
 
 /// What a server says that has enough of us for now.
 const REFUSALS: &[&str] = &[

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use grasp_sync::engine::PeerInfo;
 
-use crate::dice::Dice;
-use crate::life::{Act, Life};
-use crate::network::{Happening, Network, after};
-use crate::node::Manners;
+use super::dice::Dice;
+use super::life::{Act, Life};
+use super::network::{Happening, Network, after};
+use super::node::Manners;
+use super::trace::Trace;
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -27,11 +28,11 @@ fn manners(dice: &mut Dice) -> Manners {
 }
 
 /// A bad hour, and then quiet ones in which whatever was lost has to be made up for. The daily run comes later.
-async fn heal(seed: u64) {
+pub(crate) async fn run(seed: u64, trace: Trace) {
     let mut dice = Dice::new(seed);
     let servers = 2 + dice.index(2);
     let manners: Vec<_> = (0..servers).map(|_| manners(&mut dice)).collect();
-    let mut network = Network::new(seed, &manners);
+    let mut network = Network::new(seed, &manners, trace);
     network.heals_at = after(HOUR);
     let mut life = Life::draw(&mut network, HOUR * 2).await;
     for _ in 0..network.dice.below(3) {
@@ -46,10 +47,10 @@ async fn heal(seed: u64) {
     life.begin(&mut network).await;
     let mut act = async |network: &mut Network<Act>, act| life.act(network, act).await;
     network.run_until(after(HOUR * 12), &mut act).await;
-    judge(seed, &network, &life);
+    judge(&network, &life);
 }
 
-fn judge(seed: u64, network: &Network<Act>, life: &Life) {
+fn judge(network: &Network<Act>, life: &Life) {
     for project in &life.projects {
         for number in &project.listed {
             if !project.is_served_by(network, *number) {
@@ -61,7 +62,7 @@ fn judge(seed: u64, network: &Network<Act>, life: &Life) {
                 assert_eq!(
                     node.world.serves(event),
                     is_owed,
-                    "replay with seed {seed}: kind {} {} at server {number}: {:#?}",
+                    "kind {} {} at server {number}: {:#?}",
                     event.kind,
                     event.id,
                     node.world.stage(event),
@@ -73,22 +74,7 @@ fn judge(seed: u64, network: &Network<Act>, life: &Life) {
         let running = node.running.as_ref().expect("all are up again");
         for report in running.engine.reports() {
             let rest = (report.pending, report.missing);
-            assert_eq!(rest, (0, 0), "replay with seed {seed}: {report:#?}");
+            assert_eq!(rest, (0, 0), "{report:#?}");
         }
     }
-}
-
-/// SYNC-4 … SYNC-11, SYNC-20 … SYNC-35 at once, between real stores
-#[tokio::test]
-async fn servers_of_a_repository_serve_the_same_once_the_network_heals() {
-    for seed in seeds(40) {
-        heal(seed).await;
-    }
-}
-
-/// How many seeds a run takes, and the first.
-fn seeds(usual: u64) -> std::ops::Range<u64> {
-    let set = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
-    let first = set("SIM_FIRST").unwrap_or(0);
-    first..first + set("SIM_SEEDS").unwrap_or(usual)
 }

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use crate::Endpoint;
 use grasp_core::event::VerifiedEvent;
 use grasp_core::filter::Filter;
 use grasp_core::service::ServiceAddress;
@@ -13,11 +14,10 @@ use grasp_store::{Committed, QueryLimits};
 use grasp_sync::engine::{Engine, Input, Output, PeerInfo, Settings, Time};
 use grasp_sync::intake;
 use grasp_sync::relay_url::RelayUrl;
-use grasp_testkit::Endpoint;
 use nostr::key::{Keys, SecretKey};
 use tokio::sync::broadcast::Receiver;
 
-use crate::world::World;
+use super::world::World;
 
 /// What it lets others do as a relay.
 #[derive(Debug, Clone, Copy)]
@@ -118,6 +118,15 @@ impl Node {
             && !running.follower.knows(&event.id())
         {
             running.follower.take(from, event.clone()).await;
+            self.settle().await;
+        }
+    }
+
+    /// Whatever it does by itself after an event is done.
+    pub(crate) async fn settle(&self) {
+        let heard = self.running.as_ref().map(|running| &running.served);
+        if heard.is_none_or(|commits| !commits.is_empty()) {
+            self.world.service().run_plans().await;
         }
     }
 
@@ -157,7 +166,11 @@ impl Node {
     /// What waited and can be tried again, and what to ask for.
     pub(crate) async fn pass(&self) -> Vec<Input> {
         match &self.running {
-            Some(running) => running.follower.pass().await,
+            Some(running) => {
+                let asked = running.follower.pass().await;
+                self.settle().await;
+                asked
+            }
             None => Vec::new(),
         }
     }

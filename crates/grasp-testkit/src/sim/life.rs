@@ -3,15 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::{Endpoint, Event, Person, history};
 use grasp_core::EventId;
 use grasp_core::event::VerifiedEvent;
-use grasp_testkit::{Endpoint, Event, Person};
 
-use crate::dice::Dice;
-use crate::history;
-use crate::network::{Network, START, after};
-use crate::node;
-use crate::world::REPO;
+use super::dice::Dice;
+use super::network::{Network, START, after};
+use super::node;
+use super::world::REPO;
 
 /// Something that somebody does.
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +74,7 @@ impl Life {
                     .below(u64::try_from(span.as_millis()).expect("short")),
             ));
             let act = *network.dice.pick(&ACTS);
-            network.schedule(at, crate::network::Happening::Act(act));
+            network.schedule(at, super::network::Happening::Act(act));
         }
         let names = ["carol", "dave", "erin"];
         Self {
@@ -190,6 +189,7 @@ impl Project {
         let pushed = world.push(&self.owner, &[("refs/heads/main", first)]).await;
         // What is up to date is refused as nothing to do by some clients only; the server takes it.
         drop(pushed);
+        network.nodes[number].settle().await;
         network.told(number);
     }
 
@@ -212,6 +212,7 @@ impl Network<Act> {
         let verified = VerifiedEvent::verify(event.clone()).expect("it was just signed");
         self.events.insert(event.id, verified);
         let accepted = self.nodes[number].world.send(event).await.accepted;
+        self.nodes[number].settle().await;
         self.trace(|| {
             let id = event.id.to_hex();
             let tags = event.tags.iter().map(|tag| tag.as_slice().join(" "));

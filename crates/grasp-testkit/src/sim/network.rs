@@ -13,8 +13,9 @@ use grasp_core::filter::Filter;
 use grasp_sync::engine::{ConnectionId, Delivery, Input, PeerMessage, SubscriptionId, Time};
 use grasp_sync::relay_url::RelayUrl;
 
-use crate::dice::Dice;
-use crate::node::{self, Manners, Node};
+use super::dice::Dice;
+use super::node::{self, Manners, Node};
+use super::trace::Trace;
 
 pub(crate) const START: u64 = 1_800_000_000;
 /// Between two looks at what waits; the server sleeps no longer either.
@@ -63,7 +64,7 @@ pub(crate) struct Network<A> {
     seed: u64,
     queue: BTreeMap<(Time, u64), Happening<A>>,
     last: u64,
-    traced: bool,
+    trace: Trace,
 }
 
 /// The beginning, and so much later.
@@ -72,10 +73,9 @@ pub(crate) fn after(span: Duration) -> Time {
 }
 
 impl<A: std::fmt::Debug> Network<A> {
-    pub(crate) fn new(seed: u64, manners: &[Manners]) -> Self {
+    pub(crate) fn new(seed: u64, manners: &[Manners], trace: Trace) -> Self {
         let start = Timestamp::from_secs(START);
         let nodes = manners.iter().enumerate();
-        let traced = std::env::var_os("SIM_TRACE").is_some();
         Self {
             now: Time::from_secs(START),
             nodes: nodes
@@ -88,7 +88,7 @@ impl<A: std::fmt::Debug> Network<A> {
             seed,
             queue: BTreeMap::new(),
             last: 0,
-            traced,
+            trace,
         }
     }
 
@@ -176,6 +176,7 @@ impl<A: std::fmt::Debug> Network<A> {
             Happening::Sweep(number) => {
                 if self.nodes[number].running.is_some() {
                     self.nodes[number].world.sweep().await;
+                    self.nodes[number].settle().await;
                     self.told(number);
                 }
                 self.again(number, SWEEP, Happening::Sweep(number));
@@ -280,9 +281,9 @@ impl<A: std::fmt::Debug> Network<A> {
     }
 
     pub(crate) fn trace(&self, what: impl FnOnce() -> String) {
-        if self.traced {
+        self.trace.add(|| {
             let millis = self.now.since(Time::from_secs(START)).as_millis();
-            eprintln!("{millis:>9} {}", what());
-        }
+            format!("{millis:>9} {}", what())
+        });
     }
 }

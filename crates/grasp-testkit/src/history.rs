@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use grasp_testkit::{GitHome, WorkTree};
+use crate::{GitHome, WorkTree};
 use tokio::sync::{Mutex, OnceCell};
 
 /// A commit with everything it needs.
 #[derive(Debug, Clone)]
-pub(crate) struct Commit {
+pub struct Commit {
     /// Its id.
-    pub(crate) oid: String,
+    pub oid: String,
     /// A pack of its whole history.
-    pub(crate) pack: Vec<u8>,
+    pub pack: Vec<u8>,
 }
 
 struct History {
@@ -25,7 +25,7 @@ struct History {
 static HISTORY: OnceCell<History> = OnceCell::const_new();
 
 /// How many there are.
-pub(crate) const COMMITS_MAX: usize = 8;
+pub const COMMITS_MAX: usize = 8;
 
 /// What each builds on: a line, and a branch that leaves it after the third.
 const PARENTS: [Option<usize>; COMMITS_MAX] = [
@@ -40,12 +40,12 @@ const PARENTS: [Option<usize>; COMMITS_MAX] = [
 ];
 
 /// One of the commits; those before the sixth build on each other.
-pub(crate) async fn commit(number: usize) -> &'static Commit {
+pub async fn commit(number: usize) -> &'static Commit {
     &history().await.commits[number]
 }
 
 /// A pack of everything that these commits need; `None` for no commits.
-pub(crate) async fn pack(commits: &[&Commit]) -> Option<Vec<u8>> {
+pub async fn pack(commits: &[&Commit]) -> Option<Vec<u8>> {
     let oids: BTreeSet<String> = commits.iter().map(|commit| commit.oid.clone()).collect();
     match commits {
         [] => None,
@@ -63,7 +63,7 @@ pub(crate) async fn pack(commits: &[&Commit]) -> Option<Vec<u8>> {
 }
 
 /// Of every commit what it needs, itself included.
-pub(crate) async fn closures() -> BTreeMap<String, BTreeSet<String>> {
+pub async fn closures() -> BTreeMap<String, BTreeSet<String>> {
     let history = history().await;
     let oid = |number: usize| history.commits[number].oid.clone();
     let closure = |number: usize| {
@@ -74,7 +74,7 @@ pub(crate) async fn closures() -> BTreeMap<String, BTreeSet<String>> {
 }
 
 /// What a commit names as its content, as if it were one: nothing that a proposal may name (PR-6).
-pub(crate) async fn tree(number: usize) -> Commit {
+pub async fn tree(number: usize) -> Commit {
     let tip = format!("refs/heads/c{number}^{{tree}}");
     Commit {
         oid: history().await.work.rev(&tip).await,
@@ -83,7 +83,7 @@ pub(crate) async fn tree(number: usize) -> Commit {
 }
 
 /// A pack of what `tip` needs beyond `base`.
-pub(crate) async fn pack_between(base: &Commit, tip: &Commit) -> Vec<u8> {
+pub async fn pack_between(base: &Commit, tip: &Commit) -> Vec<u8> {
     let work = &history().await.work;
     work.pack(&[&tip.oid, &format!("^{}", base.oid)]).await
 }

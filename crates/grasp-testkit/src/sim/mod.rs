@@ -1,0 +1,24 @@
+//! Servers that follow each other over a network that fails in every way: real stores, real admission, the real
+//! engine; the network, the clock and all chance are simulated, so that a run is its seed.
+//!
+//! [`search`] runs many seeds and tells of the first that fails; `cargo run -p grasp-testkit -- sim --seeds N` is the same
+//! from a shell. *Invariant:* nothing that a run does depends on the machine: whatever a server does by itself is
+//! awaited before time goes on, so a seed that failed fails again, with its trace.
+
+mod dice;
+mod life;
+mod network;
+mod node;
+mod run;
+mod search;
+mod trace;
+mod wire;
+#[path = "../../../grasp-server/tests/rules/world/mod.rs"]
+#[expect(
+    dead_code,
+    unused_imports,
+    reason = "shared with the rules' tests, which use all of it"
+)]
+mod world;
+
+pub use search::{Failure, command, replay, search};
