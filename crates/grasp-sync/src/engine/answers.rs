@@ -35,15 +35,8 @@ impl Engine {
 
     fn delivered(&mut self, relay: RelayId, subscription: SubscriptionId, delivery: Delivery) {
         let session = self.sessions.get_mut(&relay);
-        let Some(query) = session.and_then(|session| session.queries.get_mut(&subscription)) else {
-            return;
-        };
-        match delivery {
-            Delivery::Genuine { id, created_at } => {
-                query.page.count(Some(created_at));
-                query.lacking.remove(&id);
-            }
-            Delivery::Junk => query.page.count(None),
+        if let Some(query) = session.and_then(|session| session.queries.get_mut(&subscription)) {
+            query.came(delivery);
         }
     }
 
@@ -62,6 +55,7 @@ impl Engine {
             ask,
             page,
             lacking,
+            ..
         } = query;
         match ask.what {
             What::Pages(filters, pager) => {
@@ -164,7 +158,7 @@ impl Engine {
             }
             return;
         }
-        learned.page_largest = learned.page_largest.max(page.raw);
+        learned.page_largest = learned.page_largest.max(page.distinct);
         let before = pager.was_not_the_last(page);
         learned.hint_is_wrong |=
             matches!((before, hint), (Some(raw), Some(hint)) if disproves(raw, hint));

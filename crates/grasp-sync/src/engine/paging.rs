@@ -12,13 +12,16 @@ pub(super) const PAGES_MAX: u32 = 5_000;
 pub(super) struct Page {
     /// All deliveries: repeats, events that we have, and junk.
     pub(super) raw: usize,
+    /// Genuine events, each once: repeats say nothing about how much the peer gives.
+    pub(super) distinct: usize,
     /// Oldest and newest `created_at` of what was genuine.
     pub(super) span: Option<(u64, u64)>,
 }
 
 impl Page {
-    pub(super) fn count(&mut self, genuine_at: Option<u64>) {
+    pub(super) fn count(&mut self, genuine_at: Option<u64>, is_new: bool) {
         self.raw += 1;
+        self.distinct += usize::from(is_new);
         if let Some(at) = genuine_at {
             let (oldest, newest) = self.span.unwrap_or((at, at));
             self.span = Some((oldest.min(at), newest.max(at)));
@@ -63,10 +66,11 @@ impl Pager {
         (oldest < self.until?).then_some(self.previous)
     }
 
-    /// Moves on after a page of one filter; `largest` is the longest page the peer ever gave, this one included.
+    /// Moves on after a page of one filter; `largest` is the longest page the peer ever gave, this one included and each
+    /// of its events counted once.
     pub(super) fn turn(&mut self, page: Page, largest: usize, since: Option<u64>) -> Turn {
         self.pages += 1;
-        self.previous = page.raw;
+        self.previous = page.distinct;
         if self.pages >= PAGES_MAX {
             return Turn::GiveUp;
         }
@@ -138,10 +142,10 @@ mod tests {
             found.truncate(cap);
             let mut page = Page::default();
             for at in &found {
-                page.count(Some(*at));
+                page.count(Some(*at), true);
             }
             seen.extend(found);
-            largest = largest.max(page.raw);
+            largest = largest.max(page.distinct);
             match pager.turn(page, largest, None) {
                 Turn::More => {}
                 Turn::Done => break,
@@ -184,8 +188,13 @@ mod tests {
     #[test]
     fn deliveries_are_counted_raw() {
         let mut page = Page::default();
-        for at in [Some(9), Some(9), None, Some(4)] {
-            page.count(at);
+        for (at, is_new) in [
+            (Some(9), true),
+            (Some(9), false),
+            (None, false),
+            (Some(4), true),
+        ] {
+            page.count(at, is_new);
         }
         assert_eq!((page.raw, page.span), (4, Some((4, 9))));
         let mut pager = Pager::default();
@@ -195,7 +204,11 @@ mod tests {
 
     #[test]
     fn a_peer_that_does_not_read_filters_or_sends_junk_is_given_up() {
-        let page = |span| Page { raw: 50, span };
+        let page = |span| Page {
+            raw: 50,
+            distinct: 50,
+            span,
+        };
         let mut pager = Pager::default();
         assert_eq!(pager.turn(page(Some((4, 9))), 50, None), Turn::More);
         assert_eq!(pager.turn(page(Some((4, 9))), 50, None), Turn::GiveUp);
@@ -213,7 +226,11 @@ mod tests {
     /// SYNC-27: what the peer says of itself counts until a page proves it wrong.
     #[test]
     fn several_filters_are_read_one_by_one_unless_they_clearly_fit() {
-        let page = |raw| Page { raw, span: None };
+        let page = |raw| Page {
+            raw,
+            distinct: raw,
+            span: None,
+        };
         assert!(is_whole(page(0), 0, None));
         assert!(
             !is_whole(page(3), 0, None),
@@ -232,6 +249,7 @@ mod tests {
         let mut pager = Pager::default();
         let page = Page {
             raw: 5,
+            distinct: 5,
             span: Some((100, 100)),
         };
         assert_eq!(pager.turn(page, 5, Some(100)), Turn::More);

@@ -5,8 +5,12 @@ use std::collections::BTreeSet;
 use grasp_core::EventId;
 
 use super::filters::PlannedFilter;
+use super::io::Delivery;
 use super::number::BatchId;
 use super::paging::{Page, Pager};
+
+/// So many events of a page are told apart; no honest page is longer.
+const SEEN_MAX: usize = 10_000;
 
 /// A question that waits to be asked.
 #[derive(Debug, Clone)]
@@ -54,6 +58,8 @@ pub(super) struct Query {
     pub(super) page: Page,
     /// Of the ids that were asked for, those that have not come.
     pub(super) lacking: BTreeSet<EventId>,
+    /// What came so far, at most [`SEEN_MAX`]: beyond nothing counts as new.
+    seen: BTreeSet<EventId>,
 }
 
 impl Query {
@@ -67,6 +73,19 @@ impl Query {
             ask,
             page: Page::default(),
             lacking,
+            seen: BTreeSet::new(),
+        }
+    }
+
+    /// A delivery for it.
+    pub(super) fn came(&mut self, delivery: Delivery) {
+        match delivery {
+            Delivery::Genuine { id, created_at } => {
+                self.lacking.remove(&id);
+                let is_new = self.seen.len() < SEEN_MAX && self.seen.insert(id);
+                self.page.count(Some(created_at), is_new);
+            }
+            Delivery::Junk => self.page.count(None, false),
         }
     }
 

@@ -342,6 +342,30 @@ fn a_full_page_is_followed_by_the_next_and_one_second_by_itself() {
     );
 }
 
+/// SYNC-27: found by the simulator of servers, seed 140.
+#[test]
+fn a_page_with_repeats_does_not_make_later_pages_look_short() {
+    let mut script = Script::new(vec![repository(1, &[1])]);
+    script.connect(PLAIN);
+    let first = script.reqs();
+    script.eose(&first[0]);
+    script.pass_secs(1);
+    let mut until = Vec::new();
+    for times in [2, 1, 1] {
+        let reqs = script.reqs();
+        let req = reqs.iter().find(|req| req.shape() == "L1");
+        let req = req.expect("the page before was full");
+        until.push(req.filters[0].until);
+        for _ in 0..times {
+            let newest = req.filters[0].until.unwrap_or(9);
+            script.deliver(req, [newest, newest - 1, newest - 2]);
+        }
+        script.eose(req);
+        script.pass_secs(1);
+    }
+    assert_eq!(until, [None, Some(7), Some(5)]);
+}
+
 /// SYNC-29
 #[test]
 fn a_history_is_checked_once_more_after_six_seconds() {
