@@ -62,11 +62,11 @@ pub fn git(directory: &Path, options: &[&str]) -> Command {
     command
 }
 
-/// Kills the process group led by `leader`, which must not be reaped yet.
-fn kill_group(leader: u32) {
+/// Signals the process group led by `leader`, which must not be reaped yet.
+fn signal_group(leader: u32, signal: Signal) {
     if let Some(group) = i32::try_from(leader).ok().and_then(Pid::from_raw) {
-        // It may have ended by itself: then there is nothing to kill.
-        let _ = kill_process_group(group, Signal::KILL);
+        // It may have ended by itself: then there is nothing to signal.
+        let _ = kill_process_group(group, signal);
     }
 }
 
@@ -100,11 +100,24 @@ impl GroupChild {
         self.child.stderr.take()
     }
 
+    /// The child's process id, for limits set from outside; `None` once it is reaped.
+    pub fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// Asks the child and all it started to end.
+    pub fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
     /// Kills the child and all it started. It still has to be waited for.
     pub fn kill(&self) {
-        // `id` is `None` once the child is reaped.
+        self.signal(Signal::KILL);
+    }
+
+    fn signal(&self, signal: Signal) {
         if let Some(leader) = self.child.id() {
-            kill_group(leader);
+            signal_group(leader, signal);
         }
     }
 
@@ -161,7 +174,7 @@ impl BlockingChild {
     /// Kills the child and all it started. It still has to be waited for.
     pub fn kill(&self) {
         if !self.reaped {
-            kill_group(self.child.id());
+            signal_group(self.child.id(), Signal::KILL);
         }
     }
 

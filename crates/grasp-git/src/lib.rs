@@ -17,6 +17,7 @@ pub mod pktline;
 pub mod propagate;
 pub mod refs;
 pub mod repository;
+pub mod scratch;
 
 #[cfg(all(test, feature = "failpoints"))]
 mod crash_tests;

@@ -53,6 +53,16 @@ pub fn resident_memory(root: u32) -> u64 {
     tree(root).into_iter().map(of).sum()
 }
 
+/// How many processes of this machine have `text` in their command line.
+pub fn with_argument(text: &str) -> usize {
+    let has = |entry: &std::fs::DirEntry| {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(text)
+    };
+    let processes = std::fs::read_dir("/proc").expect("Linux").flatten();
+    processes.filter(has).count()
+}
+
 /// How many threads a process runs.
 pub fn threads(pid: u32) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count)

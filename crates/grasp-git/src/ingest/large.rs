@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 
 use super::limits::{IngestError, NO_SPACE, PackLimits};
-use super::quarantine::Folder;
+use super::quarantine::{Folder, borrowing_repository};
 use super::scanner::Scanned;
 use super::small::doubled;
 use crate::child::{BlockingChild, git};
@@ -63,7 +63,7 @@ impl Large {
         limits: &PackLimits,
     ) -> Result<Self, IngestError> {
         let path = folder.path().join("index.git");
-        make_repository(&path, lease, extra)?;
+        borrowing_repository(&path, std::iter::once(lease).chain(extra))?;
         let complaint = path.join("complaint");
         let answer = path.join("answer");
         let create = |path: &Path| File::create(path).attempt("create", path);
@@ -180,23 +180,4 @@ impl Large {
             tracing::debug!(%error, "the CPU time of git cannot be limited");
         }
     }
-}
-
-/// A bare repository that borrows the objects of others, for as long as the child runs.
-fn make_repository(path: &Path, lease: &Lease, extra: &[Lease]) -> Result<(), Error> {
-    for folder in ["objects/info", "objects/pack", "refs"] {
-        let folder = path.join(folder);
-        fs::create_dir_all(&folder).attempt("create", &folder)?;
-    }
-    let mut alternates = Vec::new();
-    for lender in std::iter::once(lease).chain(extra) {
-        alternates.extend(lender.path().join("objects").as_os_str().as_encoded_bytes());
-        alternates.push(b'\n');
-    }
-    let head: &[u8] = b"ref: refs/heads/main\n";
-    for (name, content) in [("HEAD", head), ("objects/info/alternates", &alternates)] {
-        let file = path.join(name);
-        fs::write(&file, content).attempt("write", &file)?;
-    }
-    Ok(())
 }

@@ -29,7 +29,7 @@ use crate::repository::{Lease, Repositories};
 
 pub(crate) use install::install;
 pub use limits::{IngestError, PackLimits};
-pub(crate) use quarantine::{Folder, Quarantine};
+pub(crate) use quarantine::{Folder, Quarantine, borrowing_repository};
 pub use whole::Kept;
 
 use closure::Closure;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::limits::IngestError;
 use crate::durable::remove_folder;
 use crate::error::{Attempt, Error};
-use crate::repository::Repositories;
+use crate::repository::{Lease, Repositories};
 
 /// How much lies in quarantine, and how much may.
 #[derive(Debug)]
@@ -85,4 +85,26 @@ impl Drop for Folder {
             tracing::warn!(%error, folder = %self.path.display(), "a quarantine folder stays until the next start");
         }
     }
+}
+
+/// Makes a bare repository at `path` that borrows the objects of others, for as long as a child works in it.
+pub(crate) fn borrowing_repository<'a>(
+    path: &Path,
+    lenders: impl IntoIterator<Item = &'a Lease>,
+) -> Result<(), Error> {
+    for folder in ["objects/info", "objects/pack", "refs"] {
+        let folder = path.join(folder);
+        fs::create_dir_all(&folder).attempt("create", &folder)?;
+    }
+    let mut alternates = Vec::new();
+    for lender in lenders {
+        alternates.extend(lender.path().join("objects").as_os_str().as_encoded_bytes());
+        alternates.push(b'\n');
+    }
+    let head: &[u8] = b"ref: refs/heads/main\n";
+    for (name, content) in [("HEAD", head), ("objects/info/alternates", &alternates)] {
+        let file = path.join(name);
+        fs::write(&file, content).attempt("write", &file)?;
+    }
+    Ok(())
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use grasp_git::IngestError;
 use grasp_git::pktline::ReadError;
 
 use crate::dial::ConnectError;
@@ -49,6 +50,9 @@ pub enum FetchError {
     /// The connection broke off.
     #[error("the connection broke off")]
     Broke(#[source] io::Error),
+    /// Our side failed.
+    #[error("there is no place for what is fetched")]
+    Ours(#[source] Box<IngestError>),
 }
 
 /// So much of what a host says is kept.
@@ -86,6 +90,9 @@ impl FetchError {
             Self::NotGit(_) => FetchOutcome::Refused { status: 200 },
             Self::TooMuch { .. } => FetchOutcome::Harmful {
                 reason: self.to_string(),
+            },
+            Self::Ours(error) => FetchOutcome::Ours {
+                reason: error.to_string(),
             },
         }
     }

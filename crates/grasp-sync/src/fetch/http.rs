@@ -5,12 +5,14 @@
 
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
 use futures_util::future::{Either, select};
+use grasp_git::scratch;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, DATE, HOST, RETRY_AFTER, USER_AGENT};
 use http::request::Builder;
 use http::{HeaderMap, HeaderName, Request, Response, StatusCode};
@@ -77,6 +79,21 @@ impl<'a> Site<'a> {
     /// The target of what lies below the URL.
     pub(super) fn below(&self, rest: &str) -> String {
         [&self.path, rest].concat()
+    }
+
+    /// What was judged, for a git that goes there by itself.
+    pub(super) fn pin(&self) -> scratch::Pinned<'_> {
+        let destination = self.pinned.destination();
+        scratch::Pinned {
+            host: destination.host(),
+            port: destination.port(),
+            addresses: self.pinned.addresses().iter().map(SocketAddr::ip).collect(),
+        }
+    }
+
+    /// Whom to tell of what comes.
+    pub(super) fn progress(&self) -> &Progress {
+        &self.progress
     }
 
     /// Asks for `target`, with one more header.
@@ -252,7 +269,7 @@ impl AsyncRead for Counted {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
-        self.progress.add(buffer.filled().len() - before);
+        self.progress.add((buffer.filled().len() - before) as u64);
         read
     }
 }

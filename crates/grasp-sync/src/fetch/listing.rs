@@ -69,7 +69,11 @@ pub(super) async fn advertisement<R: AsyncRead + Unpin>(
                 )
             });
         }
-        reading.take(named);
+        reading.hash(named);
+        // What a tag stands for is listed, but the old protocol gives out only what a ref names.
+        if !named.ends_with(b"^{}") {
+            reading.look(named);
+        }
         line = reading.line().await?;
     }
     Ok(Advertisement::Refs(reading.finish(gives_unlisted)))
@@ -82,7 +86,8 @@ pub(super) async fn refs<R: AsyncRead + Unpin>(
 ) -> Result<Listing, FetchError> {
     let mut reading = Reading::new(body, sought);
     while let Some(line) = reading.line().await? {
-        reading.take(&line);
+        reading.hash(&line);
+        reading.look(&line);
     }
     Ok(reading.finish(true))
 }
@@ -130,10 +135,13 @@ impl<'a, R: AsyncRead + Unpin> Reading<'a, R> {
         }
     }
 
-    /// A ref: its object, its name, and what its object stands for if it is a tag.
-    fn take(&mut self, line: &[u8]) {
+    fn hash(&mut self, line: &[u8]) {
         self.hash.input(line);
         self.hash.input(b"\n");
+    }
+
+    /// A ref: its object, its name, and what its object stands for if it is a tag.
+    fn look(&mut self, line: &[u8]) {
         for word in line.split(|byte| *byte == b' ') {
             let word = word.strip_prefix(b"peeled:").unwrap_or(word);
             let oid = Oid::from_hex(word).ok();

@@ -3,9 +3,10 @@
 //! A host is a stranger's, and so is everything it sends: the address was judged and is pinned (NET-*), every answer is read
 //! with a bound, and a pack is handed on as it comes. What is known from signed events is asked for at once, without
 //! listing refs (HUNT-14); where that does not bring it, refs are listed, the wanted ones that are there fetched in one
-//! go, and the rest one by one (HUNT-5). *Invariants:* nothing here waits for a total time or runs by itself; who drops
+//! go, and the rest one by one (HUNT-5), by git itself if the host speaks only the old protocol (HUNT-10). *Invariants:* nothing here waits for a total time or runs by itself; who drops
 //! a [`Fetching`] or its [`PackStream`] ends the connection (HUNT-9).
 
+mod by_git;
 mod error;
 mod http;
 mod listing;
@@ -21,10 +22,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ::http::HeaderName;
 use grasp_core::clone_url::CloneUrl;
 use grasp_core::oid::Oid;
+use grasp_git::Lease;
 
 use crate::dial::{Dialler, RootCertStore, Settings};
 use crate::hunt::Fingerprint;
 
+pub use by_git::Scratch;
 pub use error::FetchError;
 pub use listing::BYTES_MAX as LISTING_BYTES_MAX;
 pub use pack::PackStream;
@@ -55,8 +58,8 @@ impl Progress {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn add(&self, bytes: usize) {
-        self.0.fetch_add(bytes as u64, Ordering::Relaxed);
+    fn add(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 
@@ -69,6 +72,8 @@ pub struct FetchRequest {
     pub wants: BTreeSet<Oid>,
     /// Tips that are complete here: what they reach need not be sent. A few hundred at most.
     pub haves: Vec<Oid>,
+    /// The repositories that these are in, for git to look by itself.
+    pub lenders: Vec<Lease>,
     /// All of it was missing when the host's refs had this fingerprint: ask for nothing while they have it still (HUNT-11).
     pub unless: Option<Fingerprint>,
 }
@@ -76,13 +81,16 @@ pub struct FetchRequest {
 /// Goes to git hosts.
 pub struct Fetcher {
     dialler: Dialler,
+    scratch: Scratch,
 }
 
 impl Fetcher {
-    /// A fetcher that goes where `settings` allow, and trusts certificates below `roots`.
-    pub fn new(settings: Settings, roots: RootCertStore) -> Self {
+    /// A fetcher that goes where `settings` allow, and trusts certificates below `roots`. For hosts of the old protocol
+    /// git works in `scratch`; it trusts whom the machine trusts.
+    pub fn new(settings: Settings, roots: RootCertStore, scratch: Scratch) -> Self {
         Self {
             dialler: Dialler::new(settings, roots),
+            scratch,
         }
     }
 
@@ -94,10 +102,14 @@ impl Fetcher {
     ) -> Result<Fetching<'_>, FetchError> {
         let site = Site::find(&self.dialler, request.source.as_str(), progress).await?;
         Ok(Fetching {
+            scratch: &self.scratch,
             site,
+            source: request.source,
             haves: request.haves,
+            lenders: request.lenders,
             unless: request.unless,
-            is_listed: false,
+            way: Way::Straight,
+            tally: Tally::default(),
             batches: VecDeque::from([Batch {
                 wants: request.wants,
                 is_listed: false,
@@ -127,13 +139,38 @@ struct Batch {
     is_listed: bool,
 }
 
+/// How a host is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// For what is known, without a word before.
+    Straight,
+    /// As its list of refs allows.
+    Listed,
+    /// As its list of refs allows, by git: it speaks no version 2.
+    ByGit,
+}
+
+/// How the wanted objects were asked for, once refs were listed (HUNT-5).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Refs name them: in one go.
+    pub listed: usize,
+    /// One by one.
+    pub singly: usize,
+    /// Not at all, this time.
+    pub skipped: usize,
+}
+
 /// One fetch, which may take several packs.
 pub struct Fetching<'a> {
+    scratch: &'a Scratch,
     site: Site<'a>,
+    source: CloneUrl,
     haves: Vec<Oid>,
+    lenders: Vec<Lease>,
     unless: Option<Fingerprint>,
-    /// Whether the batches were made from a list of refs.
-    is_listed: bool,
+    way: Way,
+    tally: Tally,
     batches: VecDeque<Batch>,
     lacking: BTreeSet<Oid>,
     refusals: usize,
@@ -152,8 +189,11 @@ impl Fetching<'_> {
             }
             match self.ask(&batch.wants).await? {
                 Said::Pack(pack) => return Ok(Some(pack)),
+                Said::Nothing => {}
                 Said::Lacks(oid) => self.without(oid, batch).await?,
-                Said::Otherwise(_) if !self.is_listed => self.list(batch.wants, false).await?,
+                Said::Otherwise(_) if self.way == Way::Straight => {
+                    self.list(batch.wants, false).await?;
+                }
                 Said::Otherwise(error) if batch.is_listed => return Err(error),
                 Said::Otherwise(_) => self.lacking.extend(batch.wants),
             }
@@ -178,7 +218,16 @@ impl Fetching<'_> {
         self.advertisement
     }
 
+    /// How the objects were asked for.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
     async fn ask(&self, wants: &BTreeSet<Oid>) -> Result<Said, FetchError> {
+        if self.way == Way::ByGit {
+            let (site, source) = (&self.site, &self.source);
+            return self.scratch.ask(site, source, wants, &self.lenders).await;
+        }
         let answer = match self.site.post(v2::fetch(wants, &self.haves)).await {
             Ok(answer) => answer,
             Err(error) if is_final(&error) => return Err(error),
@@ -197,13 +246,13 @@ impl Fetching<'_> {
         self.lacking.insert(oid);
         self.refusals += 1;
         batch.wants.remove(&oid);
-        if self.is_listed && self.refusals > REFUSALS_MAX {
+        if self.way != Way::Straight && self.refusals > REFUSALS_MAX {
             self.lacking.extend(batch.wants);
             return Ok(());
         }
         // With nothing left to ask for the list still tells when it is worth while to come again (HUNT-11).
         let is_stuck = batch.wants.is_empty() || self.refusals >= STRAIGHT_REFUSALS_MAX;
-        if !self.is_listed && is_stuck {
+        if self.way == Way::Straight && is_stuck {
             return self.list(batch.wants, true).await;
         }
         self.batches.push_front(batch);
@@ -225,10 +274,11 @@ impl Fetching<'_> {
 
     /// HUNT-5: lists the refs, and plans what to ask for.
     async fn list(&mut self, wants: BTreeSet<Oid>, speaks_v2: bool) -> Result<(), FetchError> {
-        let listing = self.listing(&wants, speaks_v2).await?;
-        self.is_listed = true;
+        let (way, listing) = self.listing(&wants, speaks_v2).await?;
+        self.way = way;
         self.advertisement = Some(listing.fingerprint);
         let rest: Vec<Oid> = wants.difference(&listing.listed).copied().collect();
+        self.tally.listed += listing.listed.len();
         self.batches.push_back(Batch {
             wants: listing.listed,
             is_listed: true,
@@ -240,11 +290,13 @@ impl Fetching<'_> {
         };
         for (number, oid) in rest.into_iter().enumerate() {
             if number < singly {
+                self.tally.singly += 1;
                 self.batches.push_back(Batch {
                     wants: BTreeSet::from([oid]),
                     is_listed: false,
                 });
             } else {
+                self.tally.skipped += 1;
                 self.lacking.insert(oid);
             }
         }
@@ -256,12 +308,13 @@ impl Fetching<'_> {
         &self,
         sought: &BTreeSet<Oid>,
         speaks_v2: bool,
-    ) -> Result<Listing, FetchError> {
+    ) -> Result<(Way, Listing), FetchError> {
         if speaks_v2 {
             match self.listing_v2(sought).await {
+                Ok(listing) => return Ok((Way::Listed, listing)),
                 Err(FetchError::NotGit(_) | FetchError::Remote(_)) => {}
-                Err(error) if !is_final(&error) => {}
-                listing => return listing,
+                Err(error) if is_final(&error) => return Err(error),
+                Err(_) => {}
             }
         }
         let version = (HeaderName::from_static("git-protocol"), "version=2");
@@ -270,8 +323,8 @@ impl Fetching<'_> {
         let body = answer.of_kind("application/x-git-upload-pack-advertisement");
         let body = body.ok_or(FetchError::NotGit("it has no git service"))?;
         match listing::advertisement(body, sought).await? {
-            Advertisement::VersionTwo => self.listing_v2(sought).await,
-            Advertisement::Refs(listing) => Ok(listing),
+            Advertisement::VersionTwo => Ok((Way::Listed, self.listing_v2(sought).await?)),
+            Advertisement::Refs(listing) => Ok((Way::ByGit, listing)),
         }
     }
 

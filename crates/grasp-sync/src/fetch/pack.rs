@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use grasp_git::pktline::{Band, Header, header};
+use grasp_git::scratch;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::FetchError;
@@ -17,11 +18,21 @@ const FATAL_BYTES_MAX: usize = 1_024;
 
 /// The bytes of a pack. What it fails with is a [`FetchError`] inside; dropping it ends the transfer.
 #[derive(Debug)]
-pub struct PackStream(SideBand<Body>);
+pub struct PackStream(Source);
+
+#[derive(Debug)]
+enum Source {
+    Peer(SideBand<Body>),
+    Git(scratch::Pack),
+}
 
 impl PackStream {
     pub(super) fn of_peer(body: Body) -> Self {
-        Self(SideBand::new(body))
+        Self(Source::Peer(SideBand::new(body)))
+    }
+
+    pub(super) fn of_git(pack: scratch::Pack) -> Self {
+        Self(Source::Git(pack))
     }
 }
 
@@ -31,7 +42,10 @@ impl AsyncRead for PackStream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(context, buffer)
+        match &mut self.0 {
+            Source::Peer(stream) => Pin::new(stream).poll_read(context, buffer),
+            Source::Git(pack) => Pin::new(pack).poll_read(context, buffer),
+        }
     }
 }
 

@@ -50,6 +50,8 @@ pub(super) fn list_refs() -> Vec<u8> {
 pub(super) enum Said {
     /// Here it is.
     Pack(PackStream),
+    /// Nothing had to be sent: all of it is here.
+    Nothing,
     /// It has no such object, or does not give it out.
     Lacks(Oid),
     /// Something else: it may not have understood.
@@ -92,7 +94,7 @@ pub(super) async fn answer(body: Body, wants: &BTreeSet<Oid>) -> Result<Said, Fe
 }
 
 /// Which of `wants` a refusal names. Git says `upload-pack: not our ref <oid>`, others put it differently.
-fn named(words: &[u8], wants: &BTreeSet<Oid>) -> Option<Oid> {
+pub(super) fn named(words: &[u8], wants: &BTreeSet<Oid>) -> Option<Oid> {
     let is_digit = |byte: &u8| byte.is_ascii_hexdigit();
     words
         .split(|byte| !is_digit(byte))

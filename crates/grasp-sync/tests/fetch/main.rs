@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test reports by panicking")]
 
 mod asking;
+mod by_git;
 mod endless;
 mod outside;
 mod refused;

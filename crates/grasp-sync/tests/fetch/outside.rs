@@ -1,7 +1,7 @@
 //! Where we go, and where not.
 
-use grasp_sync::dial::web_roots;
-use grasp_sync::fetch::{Fetcher, Progress};
+use grasp_git::scratch::Bounds;
+use grasp_sync::fetch::Progress;
 use grasp_sync::hunt::{Broken, FetchOutcome};
 use grasp_sync::outbound::OutboundPolicy;
 use grasp_testkit::{Behaviour, GitHost, json};
@@ -9,7 +9,7 @@ use grasp_testkit::{Behaviour, GitHost, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 
-use crate::support::{fetch, fetcher, held, nobodys, request, settings};
+use crate::support::{Place, fetch, fetcher, held, nobodys, request, settings};
 
 /// NET-1, NET-2: an address that is not of the public internet is not dialled, however it is written.
 #[tokio::test]
@@ -17,7 +17,7 @@ async fn inner_addresses_are_not_asked() {
     let (host, _work, tip) = held().await;
     let mut settings = settings();
     settings.policy = OutboundPolicy::default();
-    let fetcher = Fetcher::new(settings, web_roots());
+    let fetcher = Place::new(settings, Bounds::default());
     for inside in [
         "127.0.0.1",
         "localhost",

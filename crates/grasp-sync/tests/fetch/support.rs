@@ -1,13 +1,16 @@
 //! A fetcher that may go everywhere, and what came of a fetch.
 
 use std::collections::BTreeSet;
+use std::ops::Deref;
 
 use grasp_core::oid::Oid;
+use grasp_git::scratch::Bounds;
+use grasp_git::{GitConfig, Repositories};
 use grasp_sync::dial::{Settings, web_roots};
-use grasp_sync::fetch::{FetchError, FetchRequest, Fetcher, Progress};
+use grasp_sync::fetch::{FetchError, FetchRequest, Fetcher, Progress, Scratch};
 use grasp_sync::hunt::Fingerprint;
 use grasp_sync::outbound::OutboundPolicy;
-use grasp_testkit::{GitHome, GitHost, WorkTree};
+use grasp_testkit::{GitHome, GitHost, TempDir, WorkTree};
 use tokio::io::AsyncReadExt as _;
 
 /// All that came, until there was nothing more to ask for.
@@ -29,8 +32,46 @@ pub(crate) fn settings() -> Settings {
     }
 }
 
-pub(crate) fn fetcher() -> Fetcher {
-    Fetcher::new(settings(), web_roots())
+/// A fetcher with a git folder of its own.
+pub(crate) struct Place {
+    pub(crate) fetcher: Fetcher,
+    pub(crate) repositories: Repositories,
+    _folder: TempDir,
+}
+
+impl Deref for Place {
+    type Target = Fetcher;
+
+    fn deref(&self) -> &Fetcher {
+        &self.fetcher
+    }
+}
+
+impl Place {
+    pub(crate) fn new(settings: Settings, bounds: Bounds) -> Self {
+        let folder = TempDir::new().unwrap();
+        let repositories = Repositories::open(&folder.path().join("git"), GitConfig::default());
+        let repositories = repositories.unwrap();
+        let scratch = Scratch {
+            repositories: repositories.clone(),
+            bounds,
+        };
+        Self {
+            fetcher: Fetcher::new(settings, web_roots(), scratch),
+            repositories,
+            _folder: folder,
+        }
+    }
+
+    /// What is left in quarantine.
+    pub(crate) fn quarantined(&self) -> usize {
+        let quarantine = self.repositories.root().join(".grasp/quarantine");
+        std::fs::read_dir(quarantine).unwrap().count()
+    }
+}
+
+pub(crate) fn fetcher() -> Place {
+    Place::new(settings(), Bounds::default())
 }
 
 pub(crate) fn oid(hex: &str) -> Oid {
@@ -47,6 +88,7 @@ pub(crate) fn request(url: &str, wants: impl IntoIterator<Item = Oid>) -> FetchR
         source: url.parse().unwrap(),
         wants: wants.into_iter().collect(),
         haves: Vec::new(),
+        lenders: Vec::new(),
         unless: None,
     }
 }
