@@ -10,3 +10,4 @@ mod peer;
 mod reconciling;
 mod stopping;
 mod talking;
+mod tls;

@@ -8,3 +8,5 @@ mod endless;
 mod outside;
 mod refused;
 mod support;
+#[path = "../driver/tls.rs"]
+mod tls;

@@ -9,7 +9,10 @@ use grasp_testkit::{Behaviour, GitHost, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 
-use crate::support::{Place, fetch, fetcher, held, nobodys, request, settings};
+use crate::support::{
+    Place, fetch, fetch_with, fetcher, held, make_whole, nobodys, request, settings,
+};
+use crate::tls::{Proxy, trusted};
 
 /// NET-1, NET-2: an address that is not of the public internet is not dialled, however it is written.
 #[tokio::test]
@@ -62,6 +65,27 @@ async fn what_speaks_no_tls_is_broken() {
     let (fetched, _stream) = tokio::join!(fetch(&url, [nobodys(1)]), answering);
     let outcome = fetched.expect_err("no TLS").outcome();
     assert_eq!(outcome, FetchOutcome::Broken(Broken::Tls));
+}
+
+/// NET-2, HUNT-11: the certificate is checked against the name; one that is not good is a fault of the host.
+#[tokio::test]
+async fn a_host_behind_tls_is_known_by_its_certificate() {
+    let (host, _work, tip) = held().await;
+    let proxy = Proxy::before(&host.authority).await;
+    let place = Place::trusting(trusted(), settings(), Bounds::default());
+    let by_name = format!("https://localhost:{}/project.git", proxy.port);
+    let came = fetch_with(&place, request(&by_name, [tip]), &Progress::new())
+        .await
+        .unwrap();
+    assert!(make_whole(&came.packs, tip).await);
+    let by_address = by_name.replace("localhost", "127.0.0.1");
+    let other_name = fetch_with(&place, request(&by_address, [tip]), &Progress::new()).await;
+    let strangers = fetch(&by_name, [tip]).await;
+    for refused in [other_name, strangers] {
+        let outcome = refused.expect_err("not trusted").outcome();
+        assert_eq!(outcome, FetchOutcome::Broken(Broken::Tls));
+    }
+    assert_eq!(host.requests(), 1);
 }
 
 /// HUNT-14: what a host says of itself decides how much it is asked.

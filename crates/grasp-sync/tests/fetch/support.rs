@@ -6,7 +6,7 @@ use std::ops::Deref;
 use grasp_core::oid::Oid;
 use grasp_git::scratch::Bounds;
 use grasp_git::{GitConfig, Repositories};
-use grasp_sync::dial::{Settings, web_roots};
+use grasp_sync::dial::{RootCertStore, Settings, web_roots};
 use grasp_sync::fetch::{FetchError, FetchRequest, Fetcher, Progress, Scratch};
 use grasp_sync::hunt::Fingerprint;
 use grasp_sync::outbound::OutboundPolicy;
@@ -49,6 +49,10 @@ impl Deref for Place {
 
 impl Place {
     pub(crate) fn new(settings: Settings, bounds: Bounds) -> Self {
+        Self::trusting(web_roots(), settings, bounds)
+    }
+
+    pub(crate) fn trusting(roots: RootCertStore, settings: Settings, bounds: Bounds) -> Self {
         let folder = TempDir::new().unwrap();
         let repositories = Repositories::open(&folder.path().join("git"), GitConfig::default());
         let repositories = repositories.unwrap();
@@ -57,7 +61,7 @@ impl Place {
             bounds,
         };
         Self {
-            fetcher: Fetcher::new(settings, web_roots(), scratch),
+            fetcher: Fetcher::new(settings, roots, scratch),
             repositories,
             _folder: folder,
         }
