@@ -11,7 +11,8 @@ fn seeds() -> std::ops::Range<u64> {
     first..first + set("SIM_SEEDS").unwrap_or(SEEDS)
 }
 
-/// SYNC-4 … SYNC-11, SYNC-20 … SYNC-35 at once, between real stores
+/// SYNC-4 … SYNC-11, SYNC-20 … SYNC-36 and SYNC-40 … SYNC-46 at once, between real stores. Relays count what they are
+/// asked, and fail the run when that is too much.
 #[test]
 fn servers_of_a_repository_serve_the_same_once_the_network_heals() {
     if let Some(failure) = sim::search(seeds()) {

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use grasp_core::EventId;
-use grasp_core::event::VerifiedEvent;
+use grasp_core::filter::Filter;
 use grasp_store::StoreError;
-use grasp_sync::engine::{Cursor, Input};
+use grasp_sync::client;
+use grasp_sync::engine::{Cursor, Delivery, Input, Time};
 use grasp_sync::home::Home as _;
 use grasp_sync::intake;
 use grasp_sync::relay_url::RelayUrl;
@@ -54,9 +55,10 @@ impl Follower {
         Ok(notices.into_iter().map(Input::Noticed).collect())
     }
 
-    /// Takes a verified event that a relay sent. Returns once it is committed, or remembered as refused.
-    pub async fn take(&self, from: &RelayUrl, event: VerifiedEvent) {
-        self.home.admit(from, event).await;
+    /// Hears an event as a relay sent it, for what it was asked. Returns once it is committed, or remembered as refused,
+    /// with what the engine is to hear of it.
+    pub async fn hear(&self, from: &RelayUrl, text: String, asked: Arc<[Filter]>) -> Delivery {
+        client::hear(&*self.home, from, text, asked).await
     }
 
     /// Whether an event need not be asked for.
@@ -67,6 +69,14 @@ impl Follower {
     /// Writes down, or forgets, how far a relay was followed.
     pub async fn remember(&self, relay: RelayUrl, cursor: Option<Cursor>) {
         self.home.remember(vec![(relay, cursor)]).await;
+    }
+
+    /// When [`Self::pass`] has something to do, if nothing happens before.
+    pub fn next_pass(&self) -> Option<Time> {
+        let is_due = self.home.intake().has_retries();
+        is_due
+            .then(|| self.home.now())
+            .or_else(|| retry::next_deadline(&self.home))
     }
 
     /// Tries again what had to wait, and says what to ask of whom.

@@ -53,7 +53,8 @@ pub(super) async fn try_again(home: &Home) {
     }
 }
 
-fn next_deadline(home: &Home) -> Option<Time> {
+/// When something is to be asked or forgotten.
+pub(super) fn next_deadline(home: &Home) -> Option<Time> {
     let of_refused = home.intake().next_deadline();
     let of_replies = home.descendants().next_deadline();
     of_refused.into_iter().chain(of_replies).min()

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
+use grasp_core::filter::Filter;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::Context;
@@ -99,21 +100,40 @@ async fn settle<H: Home>(
         Checked::Input(input) => return input,
         Checked::Event(subscription, phase, finding) => (subscription, phase, finding),
     };
+    let delivery = admit(&*context.home, relay, phase, finding).await;
+    let message = PeerMessage::Event {
+        subscription,
+        delivery,
+    };
+    Input::Received {
+        connection,
+        message,
+    }
+}
+
+/// Hears an event as a relay sent it, for what it was asked: looks at it, lets it have its effect, and says what the
+/// engine is to hear. For whoever speaks with relays otherwise than over a connection.
+pub async fn hear(
+    home: &impl Home,
+    relay: &RelayUrl,
+    text: String,
+    asked: Arc<[Filter]>,
+) -> Delivery {
+    let raw = Raw { text, asked };
+    let finding = check(&raw, home);
+    admit(home, relay, raw.phase(), finding).await
+}
+
+async fn admit(home: &impl Home, relay: &RelayUrl, phase: Phase, finding: Finding) -> Delivery {
     let (verdict, delivery) = match finding {
         Finding::Junk => (Verdict::Junk, Delivery::Junk),
         Finding::Known { id, created_at } => (Verdict::Known, Delivery::Genuine { id, created_at }),
         Finding::Fresh(event) => {
             let (id, created_at) = (event.id(), event.created_at().as_secs());
-            context.home.intake(relay, event).await;
+            home.intake(relay, event).await;
             (Verdict::Fresh, Delivery::Genuine { id, created_at })
         }
     };
-    context.home.count(relay, Tally::Delivered(phase, verdict));
-    Input::Received {
-        connection,
-        message: PeerMessage::Event {
-            subscription,
-            delivery,
-        },
-    }
+    home.count(relay, Tally::Delivered(phase, verdict));
+    delivery
 }

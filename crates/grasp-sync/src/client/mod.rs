@@ -20,7 +20,7 @@ use grasp_core::filter::Filter;
 use tokio::sync::mpsc;
 
 pub(crate) use check::Cores;
-pub use intake::INTAKE_AT_ONCE;
+pub use intake::{INTAKE_AT_ONCE, hear};
 
 use crate::dial::Socket;
 use crate::engine::{ConnectionId, Input, SubscriptionId};

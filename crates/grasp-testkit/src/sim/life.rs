@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use crate::{Endpoint, Event, Person, history};
 use grasp_core::EventId;
-use grasp_core::event::VerifiedEvent;
+use grasp_core::event::{VerifiedEvent, kind};
 
 use super::dice::Dice;
 use super::network::{Network, START, after};
-use super::node;
 use super::world::REPO;
+use super::{liar, node};
 
 /// Something that somebody does.
 #[derive(Debug, Clone, Copy)]
@@ -25,9 +25,11 @@ pub(crate) enum Act {
     Delete,
     /// The owner's data comes to a server that has none.
     Push,
+    /// The owner announces anew, now and then twice in a second.
+    Announce,
 }
 
-const ACTS: [Act; 12] = [
+const ACTS: [Act; 14] = [
     Act::Issue,
     Act::Issue,
     Act::Patch,
@@ -40,18 +42,22 @@ const ACTS: [Act; 12] = [
     Act::Quote,
     Act::Delete,
     Act::Push,
+    Act::Push,
+    Act::Announce,
 ];
 
 /// A repository and what was said about it.
 pub(crate) struct Project {
     owner: Person,
-    pub(crate) announcement: Event,
+    /// All versions, the latest last.
+    announcements: Vec<Event>,
     state: Event,
-    /// The servers that it lists.
-    pub(crate) listed: Vec<usize>,
+    /// The servers that it lists, and the liars.
+    listed: Vec<usize>,
+    liars: Vec<usize>,
     /// Accepted by some server.
-    pub(crate) said: Vec<Event>,
-    pub(crate) deleted: BTreeSet<EventId>,
+    said: Vec<Event>,
+    deleted: BTreeSet<EventId>,
 }
 
 /// All projects, and whoever takes part in them.
@@ -65,7 +71,7 @@ impl Life {
     pub(crate) async fn draw(network: &mut Network<Act>, span: Duration) -> Self {
         let mut projects = Vec::new();
         for n in 0..=network.dice.below(2) {
-            projects.push(Project::draw(n, network.nodes.len(), &mut network.dice).await);
+            projects.push(Project::draw(n, network).await);
         }
         for _ in 0..20 + network.dice.below(30) {
             let at = after(Duration::from_millis(
@@ -87,7 +93,7 @@ impl Life {
     pub(crate) async fn begin(&mut self, network: &mut Network<Act>) {
         for project in &self.projects {
             for (nth, number) in project.listed.iter().enumerate() {
-                let announced = network.publish(*number, &project.announcement).await;
+                let announced = network.publish(*number, project.latest()).await;
                 assert!(announced, "a new announcement is taken");
                 if nth == 0 || !network.dice.one_in(4) {
                     project.push(network, *number).await;
@@ -106,10 +112,13 @@ impl Life {
         if matches!(act, Act::Push) {
             return project.push(network, number).await;
         }
-        let serves = |event: &Event| network.nodes[number].world.serves(event);
-        if !serves(&project.announcement) {
+        if !project.is_served_by(network, number) {
             return;
         }
+        if matches!(act, Act::Announce) {
+            return project.announce(network, number).await;
+        }
+        let serves = |event: &Event| network.nodes[number].world.serves(event);
         let now = network.now.as_secs();
         let is_there = |event: &&Event| !project.deleted.contains(&event.id) && serves(event);
         let seen: Vec<_> = project.said.iter().filter(is_there).cloned().collect();
@@ -136,7 +145,7 @@ fn draw(
     seen: &[Event],
 ) -> Option<(Event, Option<EventId>)> {
     let author = dice.pick(people);
-    let address = project.owner.coordinate(REPO);
+    let address = project.address();
     let on = (!seen.is_empty()).then(|| dice.pick(seen));
     let draft = match act {
         Act::Issue => author.issue(&address),
@@ -150,39 +159,73 @@ fn draw(
             let request = author.deletion(on).at(now);
             return Some((request.sign(), Some(on.id)));
         }
-        Act::Push => return None,
+        Act::Push | Act::Announce => return None,
     };
     // Some clients' clocks are behind, by less than questions about what is new overlap (SYNC-45).
-    let late = *dice.pick(&[0, 0, 0, 10, 40]);
+    let late = *dice.pick(&[0, 0, 0, 10, 30]);
     let unique = dice.below(u64::MAX).to_string();
     Some((draft.content(&unique).at(now - late).sign(), None))
 }
 
 impl Project {
-    async fn draw(n: u64, servers: usize, dice: &mut Dice) -> Self {
+    async fn draw(n: u64, network: &mut Network<Act>) -> Self {
+        let (servers, liars, dice) = (network.nodes.len(), network.liars.len(), &mut network.dice);
         let owner = Person::named(&format!("owner {n}"));
         let mut listed: Vec<usize> = (0..servers).collect();
         if listed.len() > 2 && dice.one_in(3) {
             listed.remove(dice.index(servers));
         }
-        let endpoints: Vec<Endpoint> = listed.iter().copied().map(node::endpoint).collect();
-        let endpoints: Vec<&Endpoint> = endpoints.iter().collect();
-        let announcement = owner.announcement_on(REPO, &endpoints);
         let first = &history::commit(0).await.oid;
         let state = owner.state(REPO, [("refs/heads/main", first)]);
-        Self {
-            announcement: announcement.at(START - 100).sign(),
+        let mut project = Self {
+            announcements: Vec::new(),
             state: state.at(START - 90).sign(),
             owner,
             listed,
+            liars: (0..liars).filter(|_| !dice.one_in(4)).collect(),
             said: Vec::new(),
             deleted: BTreeSet::new(),
+        };
+        let announcement = project.announcement("the first", START - 100);
+        project.announcements.push(announcement);
+        project
+    }
+
+    fn announcement(&self, description: &str, at: u64) -> Event {
+        let endpoints: Vec<Endpoint> = self.listed.iter().copied().map(node::endpoint).collect();
+        let endpoints: Vec<&Endpoint> = endpoints.iter().collect();
+        let servers = endpoints.iter().map(|endpoint| endpoint.ws.clone());
+        let liars = self.liars.iter().copied().map(liar::address);
+        let relays = ["relays".to_owned()]
+            .into_iter()
+            .chain(servers)
+            .chain(liars);
+        let draft = self.owner.announcement_on(REPO, &endpoints);
+        let draft = draft.without("relays").tag(relays);
+        draft.tag(["description", description]).at(at).sign()
+    }
+
+    fn latest(&self) -> &Event {
+        self.announcements.last().expect("there is a first")
+    }
+
+    /// A new version, at one server only.
+    async fn announce(&mut self, network: &mut Network<Act>, number: usize) {
+        let now = network.now.as_secs();
+        let same_second = network
+            .dice
+            .one_in(2)
+            .then(|| self.latest().created_at.as_secs());
+        let unique = network.dice.below(u64::MAX).to_string();
+        let event = self.announcement(&unique, same_second.unwrap_or(now));
+        if network.publish(number, &event).await {
+            self.announcements.push(event);
         }
     }
 
     /// The owner brings state and data to a server. Where it is there already nothing changes.
     async fn push(&self, network: &mut Network<Act>, number: usize) {
-        network.publish(number, &self.announcement).await;
+        network.publish(number, self.latest()).await;
         network.publish(number, &self.state).await;
         let world = &network.nodes[number].world;
         let first = history::commit(0).await;
@@ -191,6 +234,11 @@ impl Project {
         drop(pushed);
         network.nodes[number].settle().await;
         network.told(number);
+    }
+
+    /// How events name it.
+    pub(crate) fn address(&self) -> String {
+        self.owner.coordinate(REPO)
     }
 
     /// Whether anything said refers to this event.
@@ -202,7 +250,9 @@ impl Project {
 
     /// Whether the server has the repository's data, so that everything about it belongs there.
     pub(crate) fn is_served_by(&self, network: &Network<Act>, number: usize) -> bool {
-        self.listed.contains(&number) && network.nodes[number].world.serves(&self.announcement)
+        let world = &network.nodes[number].world;
+        let mut versions = self.announcements.iter();
+        self.listed.contains(&number) && versions.any(|version| world.serves(version))
     }
 }
 
@@ -222,6 +272,9 @@ impl Network<Act> {
                 event.kind
             )
         });
+        if accepted && event.kind.as_u16() == kind::DELETION {
+            self.shown.insert(event.id);
+        }
         self.told(number);
         accepted
     }

@@ -5,13 +5,17 @@
 //! from a shell. *Invariant:* nothing that a run does depends on the machine: whatever a server does by itself is
 //! awaited before time goes on, so a seed that failed fails again, with its trace.
 
+mod budget;
 mod dice;
+mod liar;
 mod life;
+mod model;
 mod network;
 mod node;
 mod run;
 mod search;
 mod trace;
+mod weather;
 mod wire;
 #[path = "../../../grasp-server/tests/rules/world/mod.rs"]
 #[expect(

@@ -3,23 +3,29 @@
 //! Time jumps to whatever is next, so hours of a bad network take moments. Until the network heals, every step may fail
 //! in every way a peer can fail.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use grasp_core::EventId;
 use grasp_core::Timestamp;
 use grasp_core::event::VerifiedEvent;
 use grasp_core::filter::Filter;
-use grasp_sync::engine::{ConnectionId, Delivery, Input, PeerMessage, SubscriptionId, Time};
+use grasp_sync::engine::{ConnectionId, Input, PeerMessage, SubscriptionId, Time};
 use grasp_sync::relay_url::RelayUrl;
 
+use super::budget::Budget;
 use super::dice::Dice;
-use super::node::{self, Manners, Node};
+use super::liar::Liar;
+use super::node::{Manners, Node, Skew};
 use super::trace::Trace;
+use super::weather::Weather;
 
 pub(crate) const START: u64 = 1_800_000_000;
-/// Between two looks at what waits; the server sleeps no longer either.
-const PASS: Duration = Duration::from_secs(30);
+/// Between two looks at what waits, as the server does it.
+const PASS_MIN: Duration = Duration::from_secs(1);
+/// See [`PASS_MIN`].
+const PASS_MAX: Duration = Duration::from_mins(1);
 const SWEEP: Duration = Duration::from_mins(30);
 
 /// Something that is to happen.
@@ -34,33 +40,62 @@ pub(crate) enum Happening<A> {
         subscription: SubscriptionId,
         event: EventId,
     },
+    /// Something arrives as an event.
+    Text {
+        to: usize,
+        connection: ConnectionId,
+        subscription: SubscriptionId,
+        text: String,
+    },
     /// People do something.
     Act(A),
     Pass(usize),
     Sweep(usize),
     /// A server is killed.
     Down(usize),
+    /// A server will be killed while it does what its engine wants, after so many outputs.
+    Stumble(usize, u64),
     /// And comes back.
     Up(usize),
+}
+
+/// Whom a server talks to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Peer {
+    Server(usize),
+    Liar(usize),
 }
 
 /// One end's view of a connection: whoever dialled asks, the other answers.
 #[derive(Debug)]
 pub(crate) struct Link {
-    pub(crate) to: usize,
-    pub(crate) open: BTreeMap<SubscriptionId, Vec<Filter>>,
+    pub(crate) to: Peer,
+    pub(crate) relay: RelayUrl,
+    /// What the one who answers has open.
+    pub(crate) open: BTreeMap<SubscriptionId, Arc<[Filter]>>,
+    /// What the one who asked has open; of anything else it hears nothing.
+    pub(crate) asked: BTreeMap<SubscriptionId, Arc<[Filter]>>,
     /// A connection delivers in order.
     pub(crate) busy_until: Time,
+    /// Whoever dialled has proven who it is.
+    pub(crate) knows_us: bool,
 }
 
 pub(crate) struct Network<A> {
     pub(crate) now: Time,
     pub(crate) nodes: Vec<Node>,
+    pub(crate) liars: Vec<Liar>,
     pub(crate) links: BTreeMap<(usize, ConnectionId), Link>,
+    /// Dials that fail.
+    pub(crate) dialling: BTreeMap<(usize, ConnectionId), RelayUrl>,
     pub(crate) dice: Dice,
-    pub(crate) heals_at: Time,
+    pub(crate) weather: Weather,
     /// Every event of the run.
     pub(crate) events: BTreeMap<EventId, VerifiedEvent>,
+    /// What some server served at some time.
+    pub(crate) shown: BTreeSet<EventId>,
+    budgets: BTreeMap<(usize, RelayUrl), Budget>,
+    stumbling: Option<(usize, u64)>,
     seed: u64,
     queue: BTreeMap<(Time, u64), Happening<A>>,
     last: u64,
@@ -73,23 +108,42 @@ pub(crate) fn after(span: Duration) -> Time {
 }
 
 impl<A: std::fmt::Debug> Network<A> {
-    pub(crate) fn new(seed: u64, manners: &[Manners], trace: Trace) -> Self {
+    pub(crate) fn new(seed: u64, trace: Trace) -> Self {
+        let mut dice = Dice::new(seed);
+        let weather = Weather::draw(&mut dice);
         let start = Timestamp::from_secs(START);
-        let nodes = manners.iter().enumerate();
-        Self {
+        let servers = 2 + dice.index(2);
+        let liars = dice.index(3);
+        let nodes = (0..servers).map(|n| {
+            let manners = Manners::draw(&mut dice);
+            let skew = Skew::draw(weather.skew, &mut dice);
+            Node::new(n, start, manners, skew)
+        });
+        let nodes = nodes.collect();
+        let liars = (0..liars).map(|n| Liar::draw(n, &mut dice)).collect();
+        let network = Self {
             now: Time::from_secs(START),
-            nodes: nodes
-                .map(|(n, manners)| Node::new(n, start, *manners))
-                .collect(),
+            nodes,
+            liars,
             links: BTreeMap::new(),
-            dice: Dice::new(seed),
-            heals_at: Time::from_secs(START),
+            dialling: BTreeMap::new(),
+            dice,
+            weather,
             events: BTreeMap::new(),
+            shown: BTreeSet::new(),
+            budgets: BTreeMap::new(),
+            stumbling: None,
             seed,
             queue: BTreeMap::new(),
             last: 0,
             trace,
+        };
+        network.trace(|| format!("{weather:?}"));
+        for node in &network.nodes {
+            network.trace(|| format!("{}: {:?} {:?}", node.number, node.manners, node.skew));
         }
+        network.trace(|| format!("{:?}", network.liars));
+        network
     }
 
     pub(crate) fn schedule(&mut self, at: Time, what: Happening<A>) {
@@ -97,13 +151,20 @@ impl<A: std::fmt::Debug> Network<A> {
         self.queue.insert((at.max(self.now), self.last), what);
     }
 
-    /// The number of the server at this address.
-    pub(crate) fn at(&self, relay: &RelayUrl) -> Option<usize> {
-        self.nodes.iter().position(|node| node.url == *relay)
+    /// Who is at this address.
+    pub(crate) fn at(&self, relay: &RelayUrl) -> Option<Peer> {
+        let server = self.nodes.iter().position(|node| node.url == *relay);
+        let liar = || self.liars.iter().position(|liar| liar.url == *relay);
+        server.map(Peer::Server).or_else(|| liar().map(Peer::Liar))
+    }
+
+    /// A server's account at a relay.
+    pub(crate) fn budget(&mut self, from: usize, relay: &RelayUrl) -> &mut Budget {
+        self.budgets.entry((from, relay.clone())).or_default()
     }
 
     pub(crate) fn is_bad(&mut self, one_in: u64) -> bool {
-        self.now < self.heals_at && self.dice.one_in(one_in)
+        self.now < after(self.weather.faults) && self.dice.one_in(one_in)
     }
 
     pub(crate) fn latency(&mut self) -> Duration {
@@ -119,7 +180,7 @@ impl<A: std::fmt::Debug> Network<A> {
 
     async fn begin(&mut self, number: usize) {
         let loaded = self.nodes[number].follow(self.seed);
-        self.schedule(self.now + PASS, Happening::Pass(number));
+        self.schedule(self.now + PASS_MIN, Happening::Pass(number));
         self.schedule(self.now + SWEEP, Happening::Sweep(number));
         self.hand_in(number, loaded).await;
     }
@@ -163,7 +224,16 @@ impl<A: std::fmt::Debug> Network<A> {
                 connection,
                 subscription,
                 event,
-            } => self.arrives(to, connection, subscription, event).await,
+            } => {
+                let text = self.events[&event].event().as_json();
+                self.arrives(to, connection, subscription, text).await;
+            }
+            Happening::Text {
+                to,
+                connection,
+                subscription,
+                text,
+            } => self.arrives(to, connection, subscription, text).await,
             Happening::Act(what) => act(self, what).await,
             Happening::Pass(number) => {
                 let asked = self.nodes[number].pass().await;
@@ -171,7 +241,9 @@ impl<A: std::fmt::Debug> Network<A> {
                     self.hand_in(number, input).await;
                 }
                 self.told(number);
-                self.again(number, PASS, Happening::Pass(number));
+                let pause = self.nodes[number].pause(self.now);
+                let pause = pause.unwrap_or(PASS_MAX).clamp(PASS_MIN, PASS_MAX);
+                self.again(number, pause, Happening::Pass(number));
             }
             Happening::Sweep(number) => {
                 if self.nodes[number].running.is_some() {
@@ -182,6 +254,7 @@ impl<A: std::fmt::Debug> Network<A> {
                 self.again(number, SWEEP, Happening::Sweep(number));
             }
             Happening::Down(number) => self.down(number),
+            Happening::Stumble(number, outputs) => self.stumbling = Some((number, outputs)),
             Happening::Up(number) => {
                 self.nodes[number].kill().await;
                 self.begin(number).await;
@@ -198,8 +271,11 @@ impl<A: std::fmt::Debug> Network<A> {
     /// `kill -9`: its connections break, and what was on its way to it is lost.
     fn down(&mut self, number: usize) {
         self.nodes[number].running = None;
+        self.budgets.retain(|(from, _), _| *from != number);
+        self.dialling.retain(|(from, _), _| *from != number);
         let links = self.links.iter();
-        let broken = links.filter(|((from, _), link)| *from == number || link.to == number);
+        let is_its = |from: usize, to| from == number || to == Peer::Server(number);
+        let broken = links.filter(|((from, _), link)| is_its(*from, link.to));
         let broken: Vec<_> = broken.map(|(key, _)| *key).collect();
         for (from, connection) in broken {
             self.links.remove(&(from, connection));
@@ -212,17 +288,97 @@ impl<A: std::fmt::Debug> Network<A> {
             }
         }
         self.queue.retain(|_, what| match what {
-            Happening::Input(to, _) | Happening::Event { to, .. } => *to != number,
-            Happening::Pass(of) | Happening::Sweep(of) => *of != number,
-            Happening::Act(_) | Happening::Down(_) | Happening::Up(_) => true,
+            Happening::Input(to, _)
+            | Happening::Event { to, .. }
+            | Happening::Text { to, .. }
+            | Happening::Pass(to)
+            | Happening::Sweep(to) => *to != number,
+            _ => true,
         });
     }
 
     pub(crate) async fn hand_in(&mut self, number: usize, input: Input) {
+        if self.is_stale(number, &input) {
+            return;
+        }
+        self.keep_account(number, &input);
         let outputs = self.nodes[number].handle(input, self.now);
         for output in outputs {
             self.trace(|| format!("  {number} -> {output:?}"));
             self.perform(number, output).await;
+            if self.stumbles(number) {
+                self.down(number);
+                return;
+            }
+        }
+    }
+
+    /// As the relay client does it: what is about nothing that is open is nothing.
+    fn is_stale(&mut self, number: usize, input: &Input) -> bool {
+        let Input::Received {
+            connection,
+            message,
+        } = input
+        else {
+            return false;
+        };
+        let link = self.links.get_mut(&(number, *connection));
+        match message {
+            PeerMessage::Eose { subscription } => {
+                link.is_none_or(|link| !link.asked.contains_key(subscription))
+            }
+            PeerMessage::Closed { subscription, .. } => {
+                link.is_none_or(|link| link.asked.remove(subscription).is_none())
+            }
+            _ => false,
+        }
+    }
+
+    fn stumbles(&mut self, number: usize) -> bool {
+        match &mut self.stumbling {
+            Some((who, 0)) if *who == number => {
+                self.stumbling = None;
+                let away = Duration::from_secs(self.dice.below(1_200));
+                self.schedule(self.now + away, Happening::Up(number));
+                true
+            }
+            Some((who, outputs)) if *who == number => {
+                *outputs -= 1;
+                false
+            }
+            _ => false,
+        }
+    }
+
+    /// What a relay that counts knows of its answers' arrival.
+    fn keep_account(&mut self, number: usize, input: &Input) {
+        let now = self.now;
+        let linked = |connection| self.links.get(&(number, connection));
+        match input {
+            Input::ConnectFailed { connection, .. } => {
+                if let Some(relay) = self.dialling.remove(&(number, *connection)) {
+                    self.budget(number, &relay).dial_failed(now);
+                }
+            }
+            Input::Connected { connection, .. } => {
+                if let Some(relay) = linked(*connection).map(|link| link.relay.clone()) {
+                    self.budget(number, &relay).connected();
+                }
+            }
+            Input::Received {
+                connection,
+                message:
+                    PeerMessage::Closed {
+                        subscription,
+                        reason,
+                    },
+            } => {
+                if let Some(relay) = linked(*connection).map(|link| link.relay.clone()) {
+                    let budget = self.budget(number, &relay);
+                    budget.is_refused(*subscription, reason, now);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -231,18 +387,17 @@ impl<A: std::fmt::Debug> Network<A> {
         to: usize,
         connection: ConnectionId,
         subscription: SubscriptionId,
-        id: EventId,
+        text: String,
     ) {
-        let event = self.events[&id].clone();
-        let from = self.links.get(&(to, connection)).map(|link| link.to);
-        // Of a connection that broke meanwhile the bytes may have been here already.
-        let from = node::url(from.unwrap_or(to));
-        self.nodes[to].take(&from, &event).await;
-        self.told(to);
-        let delivery = Delivery::Genuine {
-            id,
-            created_at: event.created_at().as_secs(),
+        // What comes for nothing that is open is nothing.
+        let link = self.links.get(&(to, connection));
+        let asked = link.and_then(|link| Some((link.asked.get(&subscription)?, &link.relay)));
+        let Some((asked, relay)) = asked else { return };
+        let (asked, relay) = (Arc::clone(asked), relay.clone());
+        let Some(delivery) = self.nodes[to].hear(&relay, text, asked).await else {
+            return;
         };
+        self.told(to);
         let message = PeerMessage::Event {
             subscription,
             delivery,
@@ -263,11 +418,14 @@ impl<A: std::fmt::Debug> Network<A> {
             );
         }
         for id in self.nodes[number].served_since() {
-            let event = &self.events[&id];
+            self.shown.insert(id);
+            let event = self.events.get(&id);
+            let event =
+                event.unwrap_or_else(|| panic!("{number} serves {id}, which nobody signed"));
             let wanted: Vec<_> = self
                 .links
                 .iter()
-                .filter(|(_, link)| link.to == number)
+                .filter(|(_, link)| link.to == Peer::Server(number))
                 .flat_map(|(key, link)| link.open.iter().map(move |open| (*key, open)))
                 .filter(|(_, (_, filters))| {
                     filters.iter().any(|filter| filter.matches(event.event()))

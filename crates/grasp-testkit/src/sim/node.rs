@@ -1,22 +1,24 @@
 //! One server of the network: its store and its admission are real, and so is what it decides to ask.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::Endpoint;
-use grasp_core::event::VerifiedEvent;
 use grasp_core::filter::Filter;
 use grasp_core::service::ServiceAddress;
 use grasp_core::{EventId, Timestamp};
 use grasp_server::Follower;
 use grasp_store::{Committed, QueryLimits};
-use grasp_sync::engine::{Engine, Input, Output, PeerInfo, Settings, Time};
+use grasp_sync::engine::{Delivery, Engine, Input, Output, PeerInfo, Settings, Time};
 use grasp_sync::intake;
 use grasp_sync::relay_url::RelayUrl;
 use nostr::key::{Keys, SecretKey};
 use tokio::sync::broadcast::Receiver;
 
+use super::dice::Dice;
 use super::world::World;
 
 /// What it lets others do as a relay.
@@ -27,12 +29,61 @@ pub(crate) struct Manners {
     pub(crate) page: usize,
     pub(crate) filters_max: usize,
     pub(crate) has_negentropy: bool,
+    pub(crate) wants_auth: bool,
+    /// It gives the newest events, and those in any order.
+    pub(crate) is_untidy: bool,
+}
+
+impl Manners {
+    pub(crate) fn draw(dice: &mut Dice) -> Self {
+        let page = *dice.pick(&[3, 20, 500]);
+        let info = PeerInfo {
+            max_subscriptions: *dice.pick(&[None, Some(3), Some(10), Some(100)]),
+            default_limit: *dice.pick(&[None, Some(page)]),
+            negentropy: *dice.pick(&[None, Some(true), Some(false)]),
+        };
+        Self {
+            info,
+            page,
+            filters_max: *dice.pick(&[1, 4, 20]),
+            has_negentropy: info.negentropy != Some(false) && dice.one_in(2),
+            wants_auth: dice.one_in(4),
+            is_untidy: dice.one_in(4),
+        }
+    }
+}
+
+/// By how much a server's clock is wrong.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Skew {
+    ahead: Duration,
+    behind: Duration,
+}
+
+impl Skew {
+    pub(crate) fn draw(most: u64, dice: &mut Dice) -> Self {
+        let wrong = Duration::from_secs(dice.below(most + 1));
+        let right = Duration::ZERO;
+        let (ahead, behind) = *dice.pick(&[(wrong, right), (right, wrong), (right, right)]);
+        Self { ahead, behind }
+    }
+
+    /// What its clock shows.
+    fn shown(self, now: Time) -> Time {
+        (now + self.ahead).minus(self.behind)
+    }
+
+    /// When its clock shows that.
+    fn true_time(self, shown: Time) -> Time {
+        (shown + self.behind).minus(self.ahead)
+    }
 }
 
 pub(crate) struct Node {
     pub(crate) number: usize,
     pub(crate) url: RelayUrl,
     pub(crate) manners: Manners,
+    pub(crate) skew: Skew,
     pub(crate) world: World,
     /// `None` while it is down.
     pub(crate) running: Option<Running>,
@@ -43,6 +94,8 @@ pub(crate) struct Running {
     pub(crate) engine: Engine,
     follower: Follower,
     served: Receiver<Arc<Committed<()>>>,
+    /// What became visible since it started.
+    shown: BTreeSet<EventId>,
 }
 
 /// The host of a server.
@@ -64,12 +117,15 @@ fn service(number: usize) -> ServiceAddress {
 }
 
 impl Node {
-    pub(crate) fn new(number: usize, start: Timestamp, manners: Manners) -> Self {
+    pub(crate) fn new(number: usize, start: Timestamp, manners: Manners, skew: Skew) -> Self {
+        let start = skew.shown(Time::from_secs(start.as_secs()));
+        let start = Timestamp::from_secs(start.as_secs());
         let world = World::begun(start, |settings| settings.policy.service = service(number));
         Self {
             number,
             url: url(number),
             manners,
+            skew,
             world,
             running: None,
             starts: 0,
@@ -88,6 +144,7 @@ impl Node {
         let running = Running {
             engine: Engine::new(settings, seed.wrapping_mul(1_000) + self.starts),
             served: service.store().changes(),
+            shown: BTreeSet::new(),
             follower: Follower::new(service, keys, intake::Settings::default(), 500),
         };
         let loaded = running.follower.loaded().expect("readable");
@@ -95,31 +152,40 @@ impl Node {
         loaded
     }
 
-    /// Its clock shows the network's time.
+    /// Its clock goes on.
     pub(crate) fn wind(&self, now: Time) {
-        let behind = now.as_secs().saturating_sub(self.world.now().as_secs());
+        let behind = self
+            .skew
+            .shown(now)
+            .as_secs()
+            .saturating_sub(self.world.now().as_secs());
         if behind > 0 {
             self.world.clock().advance(behind);
         }
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        self.running.as_ref()?.engine.next_deadline()
+        let deadline = self.running.as_ref()?.engine.next_deadline()?;
+        Some(self.skew.true_time(deadline))
     }
 
     pub(crate) fn handle(&mut self, input: Input, now: Time) -> Vec<Output> {
+        let now = self.skew.shown(now);
         let running = self.running.as_mut();
         running.map_or_else(Vec::new, |running| running.engine.handle(input, now))
     }
 
-    /// An event that a relay sent, after it was verified.
-    pub(crate) async fn take(&self, from: &RelayUrl, event: &VerifiedEvent) {
-        if let Some(running) = &self.running
-            && !running.follower.knows(&event.id())
-        {
-            running.follower.take(from, event.clone()).await;
-            self.settle().await;
-        }
+    /// What a relay sent for what it was asked, and what the engine is to hear of it. `None` while it is down.
+    pub(crate) async fn hear(
+        &self,
+        from: &RelayUrl,
+        text: String,
+        asked: Arc<[Filter]>,
+    ) -> Option<Delivery> {
+        let running = self.running.as_ref()?;
+        let delivery = running.follower.hear(from, text, asked).await;
+        self.settle().await;
+        Some(delivery)
     }
 
     /// Whatever it does by itself after an event is done.
@@ -160,7 +226,18 @@ impl Node {
         while let Some(Ok(committed)) = self.running.as_mut().map(|r| r.served.try_recv()) {
             served.extend(committed.served.iter().map(|it| it.event.id()));
         }
+        if let Some(running) = &mut self.running {
+            for id in &served {
+                assert!(running.shown.insert(*id), "{id} is told of twice");
+            }
+        }
         served
+    }
+
+    /// How long nothing that waited is due.
+    pub(crate) fn pause(&self, now: Time) -> Option<Duration> {
+        let next = self.running.as_ref()?.follower.next_pass()?;
+        Some(next.since(self.skew.shown(now)))
     }
 
     /// What waited and can be tried again, and what to ask for.
@@ -195,6 +272,13 @@ impl Node {
         found.dedup();
         let newest = found.into_iter().take(self.manners.page);
         newest.map(|(_, id)| id).collect()
+    }
+
+    /// An event as it keeps it.
+    pub(crate) fn text_of(&self, id: &EventId) -> String {
+        let snapshot = self.world.service().store().snapshot().expect("readable");
+        let stored = snapshot.view().event(id).expect("readable");
+        stored.expect("it is served").event.event().as_json()
     }
 
     /// Everything that it serves of a filter.

@@ -1,31 +1,26 @@
 //! What the network makes of an engine's outputs: answers, in order, or whatever can go wrong.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use grasp_core::EventId;
+use grasp_core::event::VerifiedEvent;
 use grasp_core::filter::Filter;
 use grasp_sync::engine::{
     ConnectionId, DialFailure, Input, Output, PeerMessage, SubscriptionId, Time,
 };
 use grasp_sync::relay_url::RelayUrl;
 
-use super::network::{Happening, Link, Network};
-
-/// What a server says that has enough of us for now.
-const REFUSALS: &[&str] = &[
-    "rate-limited: slow down",
-    "rate-limited: too many queries",
-    "error: too many subscriptions",
-    "error: subscription bytes exceed the limit",
-    "error: the database is on fire",
-];
+use super::liar::{Lie, REFUSALS};
+use super::network::{Happening, Link, Network, Peer};
 
 impl<A: std::fmt::Debug> Network<A> {
     pub(crate) async fn perform(&mut self, from: usize, output: Output) {
         match output {
             Output::Connect {
                 connection, relay, ..
-            } => self.dial(from, connection, &relay),
+            } => self.dial(from, connection, relay),
             Output::Disconnect { connection } => drop(self.links.remove(&(from, connection))),
             Output::Subscribe {
                 connection,
@@ -35,11 +30,7 @@ impl<A: std::fmt::Debug> Network<A> {
             Output::Unsubscribe {
                 connection,
                 subscription,
-            } => {
-                if let Some(link) = self.links.get_mut(&(from, connection)) {
-                    link.open.remove(&subscription);
-                }
-            }
+            } => self.close(from, connection, subscription),
             Output::GatherLocal {
                 connection,
                 subscription,
@@ -58,6 +49,9 @@ impl<A: std::fmt::Debug> Network<A> {
                 filter,
             } => self.neg_open(from, connection, subscription, &filter),
             Output::Authenticate { connection, .. } => {
+                if let Some(link) = self.links.get_mut(&(from, connection)) {
+                    link.knows_us = true;
+                }
                 let accepted = true;
                 let input = Input::Authenticated {
                     connection,
@@ -73,17 +67,22 @@ impl<A: std::fmt::Debug> Network<A> {
         }
     }
 
-    fn dial(&mut self, from: usize, connection: ConnectionId, relay: &RelayUrl) {
-        let to = self.at(relay);
-        let to = to.filter(|to| self.nodes[*to].running.is_some());
+    fn dial(&mut self, from: usize, connection: ConnectionId, relay: RelayUrl) {
+        let now = self.now;
+        self.budget(from, &relay).dials(now);
+        let peer = self.at(&relay).filter(|peer| match peer {
+            Peer::Server(number) => self.nodes[*number].running.is_some(),
+            Peer::Liar(_) => true,
+        });
         let is_lost = self.is_bad(5);
-        let Some(to) = to.filter(|_| !is_lost) else {
+        let Some(to) = peer.filter(|_| !is_lost) else {
             // Or nobody answers at all.
             if !self.is_bad(2) {
                 let failed = Input::ConnectFailed {
                     connection,
                     failure: DialFailure::Unreachable,
                 };
+                self.dialling.insert((from, connection), relay);
                 let at = self.now + self.latency();
                 self.schedule(at, Happening::Input(from, failed));
             }
@@ -91,17 +90,40 @@ impl<A: std::fmt::Debug> Network<A> {
         };
         let link = Link {
             to,
-            open: std::collections::BTreeMap::new(),
+            relay,
+            open: BTreeMap::new(),
+            asked: BTreeMap::new(),
             busy_until: Time::default(),
+            knows_us: false,
         };
         self.links.insert((from, connection), link);
-        let peer = self.nodes[to].manners.info;
+        let peer = match to {
+            Peer::Server(number) => self.nodes[number].manners.info,
+            Peer::Liar(number) => self.liars[number].info,
+        };
         let connected = Input::Connected { connection, peer };
         self.send(from, connection, Happening::Input(from, connected));
+        if self.wants_auth(to) {
+            let challenge = "prove it".to_owned();
+            self.say(from, connection, PeerMessage::Auth { challenge });
+        }
+    }
+
+    fn wants_auth(&self, peer: Peer) -> bool {
+        matches!(peer, Peer::Server(number) if self.nodes[number].manners.wants_auth)
+    }
+
+    fn close(&mut self, from: usize, connection: ConnectionId, subscription: SubscriptionId) {
+        if let Some(link) = self.links.get_mut(&(from, connection)) {
+            link.open.remove(&subscription);
+            link.asked.remove(&subscription);
+            let relay = link.relay.clone();
+            self.budget(from, &relay).closes(subscription);
+        }
     }
 
     /// Something for whoever dialled: after what was sent before.
-    fn send(&mut self, to: usize, connection: ConnectionId, what: Happening<A>) {
+    pub(crate) fn send(&mut self, to: usize, connection: ConnectionId, what: Happening<A>) {
         let latency = self.latency();
         let Some(link) = self.links.get_mut(&(to, connection)) else {
             return;
@@ -119,9 +141,32 @@ impl<A: std::fmt::Debug> Network<A> {
         self.send(to, connection, Happening::Input(to, input));
     }
 
+    fn refuse(
+        &mut self,
+        to: usize,
+        connection: ConnectionId,
+        subscription: SubscriptionId,
+        why: &str,
+    ) {
+        let link = self.links.get_mut(&(to, connection));
+        link.map(|link| link.open.remove(&subscription));
+        let reason = why.to_owned();
+        let closed = PeerMessage::Closed {
+            subscription,
+            reason,
+        };
+        self.say(to, connection, closed);
+    }
+
+    /// The connection breaks: both ends hear of it at once, or ours only when it has heard nothing for long.
     fn break_off(&mut self, to: usize, connection: ConnectionId) {
-        let input = Input::Disconnected { connection };
-        self.send(to, connection, Happening::Input(to, input));
+        let input = Happening::Input(to, Input::Disconnected { connection });
+        if self.dice.one_in(4) {
+            let silence = Duration::from_secs(60 + self.dice.below(60));
+            self.schedule(self.now + silence, input);
+        } else {
+            self.send(to, connection, input);
+        }
         self.links.remove(&(to, connection));
     }
 
@@ -132,6 +177,9 @@ impl<A: std::fmt::Debug> Network<A> {
         subscription: SubscriptionId,
         event: EventId,
     ) {
+        if self.weather.loses_events && self.is_bad(25) {
+            return;
+        }
         let times = if self.is_bad(20) { 2 } else { 1 };
         for _ in 0..times {
             let what = Happening::Event {
@@ -151,34 +199,43 @@ impl<A: std::fmt::Debug> Network<A> {
         subscription: SubscriptionId,
         filters: &[Filter],
     ) {
-        let Some(to) = self.links.get(&(from, connection)).map(|link| link.to) else {
+        let Some(link) = self.links.get_mut(&(from, connection)) else {
             return;
         };
-        let manners = self.nodes[to].manners;
-        let refusal = if filters.len() > manners.filters_max {
-            Some("error: too many filters in subscription")
-        } else {
-            self.is_bad(15).then(|| *self.dice.pick(REFUSALS))
+        let filters: Arc<[Filter]> = filters.into();
+        link.open.insert(subscription, Arc::clone(&filters));
+        link.asked.insert(subscription, Arc::clone(&filters));
+        let (to, relay, knows_us) = (link.to, link.relay.clone(), link.knows_us);
+        let now = self.now;
+        self.budget(from, &relay).asks(subscription, &filters, now);
+        let number = match to {
+            Peer::Server(number) => number,
+            Peer::Liar(number) => {
+                let info = self.liars[number].info;
+                self.budget(from, &relay).counts(info.max_subscriptions);
+                return self.lie(from, connection, subscription, number, &filters);
+            }
         };
-        let link = self.links.get_mut(&(from, connection)).expect("it stands");
-        if let Some(reason) = refusal {
-            link.open.remove(&subscription);
-            let reason = reason.to_owned();
-            let closed = PeerMessage::Closed {
-                subscription,
-                reason,
-            };
-            return self.say(from, connection, closed);
+        let manners = self.nodes[number].manners;
+        if manners.wants_auth && !knows_us {
+            return self.refuse(from, connection, subscription, "auth-required: who are you");
         }
-        link.open.insert(subscription, filters.to_vec());
-        if let Some(most) = manners.info.max_subscriptions {
-            let open = link.open.len();
-            assert!(
-                open <= most,
-                "{open} subscriptions at {to}, which allows {most}"
-            );
+        if filters.len() > manners.filters_max {
+            let why = "error: too many filters in subscription";
+            return self.refuse(from, connection, subscription, why);
         }
-        for event in self.nodes[to].stored(filters) {
+        if self.is_bad(15) {
+            let why = *self.dice.pick(self.weather.refusals);
+            return self.refuse(from, connection, subscription, why);
+        }
+        let allowed = manners.info.max_subscriptions;
+        self.budget(from, &relay).counts(allowed);
+        let mut page = self.nodes[number].stored(&filters);
+        if manners.is_untidy {
+            let turned = self.dice.index(page.len().max(1));
+            page.rotate_left(turned);
+        }
+        for event in page {
             if self.is_bad(60) {
                 return self.break_off(from, connection);
             }
@@ -193,6 +250,38 @@ impl<A: std::fmt::Debug> Network<A> {
         }
     }
 
+    fn lie(
+        &mut self,
+        from: usize,
+        connection: ConnectionId,
+        subscription: SubscriptionId,
+        number: usize,
+        filters: &[Filter],
+    ) {
+        let there: Vec<&VerifiedEvent> = self.events.values().collect();
+        let liar = &self.liars[number];
+        let lie = liar.lie;
+        let texts = liar.texts(filters, &there, &mut self.dice);
+        for text in texts {
+            let what = Happening::Text {
+                to: from,
+                connection,
+                subscription,
+                text,
+            };
+            self.send(from, connection, what);
+        }
+        match lie {
+            Lie::Silence => {}
+            Lie::HangUp => self.break_off(from, connection),
+            Lie::Refusal => {
+                let why = *self.dice.pick(REFUSALS);
+                self.refuse(from, connection, subscription, why);
+            }
+            _ => self.say(from, connection, PeerMessage::Eose { subscription }),
+        }
+    }
+
     fn neg_open(
         &mut self,
         from: usize,
@@ -200,33 +289,42 @@ impl<A: std::fmt::Debug> Network<A> {
         subscription: SubscriptionId,
         filter: &Filter,
     ) {
-        let Some(to) = self.links.get(&(from, connection)).map(|link| link.to) else {
+        let Some(link) = self.links.get_mut(&(from, connection)) else {
             return;
         };
-        if self.is_bad(6) || !self.nodes[to].manners.has_negentropy {
-            let text = "ERROR: unknown cmd NEG-OPEN".to_owned();
-            let reason = String::new();
-            return match self.dice.below(4) {
-                0 => self.say(from, connection, PeerMessage::Notice { text }),
-                1 => self.say(
-                    from,
-                    connection,
-                    PeerMessage::Closed {
-                        subscription,
-                        reason,
-                    },
-                ),
-                2 => {}
-                _ => self.break_off(from, connection),
-            };
-        }
-        let theirs = self.nodes[to].all(filter).into_iter();
-        let missing = theirs.filter(|id| !self.nodes[from].knows(id)).collect();
+        link.asked.insert(subscription, Arc::default());
+        let missing = match link.to {
+            Peer::Liar(number) => self.liars[number].names(&mut self.dice),
+            Peer::Server(number) => {
+                let manners = self.nodes[number].manners;
+                let is_known = link.knows_us || !manners.wants_auth;
+                if self.is_bad(6) || !manners.has_negentropy || !is_known {
+                    return self.without_negentropy(from, connection, subscription);
+                }
+                let theirs = self.nodes[number].all(filter).into_iter();
+                theirs.filter(|id| !self.nodes[from].knows(id)).collect()
+            }
+        };
         let reconciled = Input::Reconciled {
             connection,
             subscription,
             missing,
         };
         self.send(from, connection, Happening::Input(from, reconciled));
+    }
+
+    fn without_negentropy(
+        &mut self,
+        from: usize,
+        connection: ConnectionId,
+        subscription: SubscriptionId,
+    ) {
+        let text = "ERROR: unknown cmd NEG-OPEN".to_owned();
+        match self.dice.below(4) {
+            0 => self.say(from, connection, PeerMessage::Notice { text }),
+            1 => self.refuse(from, connection, subscription, ""),
+            2 => {}
+            _ => self.break_off(from, connection),
+        }
     }
 }
