@@ -198,7 +198,11 @@ impl Moved {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Stdio;
+
     use super::*;
+    use crate::child::git;
+    use crate::testing::Place;
 
     /// HUNT-9: refs and words of a host come through git's own output.
     #[test]
@@ -214,5 +218,39 @@ mod tests {
         let too_much = |result| matches!(result, Err(ScratchError::TooMuch(_)));
         assert!((0..200).any(|_| too_much(printed.err(&progress))));
         assert!((0..300).any(|_| too_much(printed.out(4_096))));
+    }
+
+    /// HUNT-9: what does not listen to TERM is killed, with all it started.
+    #[tokio::test]
+    async fn a_child_that_is_silent_and_stubborn_is_killed() {
+        let place = Place::new();
+        let mut folder = Folder::create(&place.repositories).unwrap();
+        let stubborn = "alias.x=!trap '' TERM; echo started; sleep 600.4711 & wait";
+        let mut command = git(folder.path(), &[stubborn]);
+        command
+            .arg("x")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let bounds = Bounds {
+            silence_max: Duration::from_millis(300),
+            grace: Duration::from_millis(300),
+            ..Bounds::default()
+        };
+        let watched = Watched {
+            child: GroupChild::spawn(command).unwrap(),
+            packs: folder.path().to_owned(),
+            folder: &mut folder,
+            bounds: &bounds,
+            came: &|_| (),
+        };
+        let ended = watch(watched).await;
+        assert!(matches!(ended, Err(ScratchError::Silent(_))), "{ended:?}");
+        let named = |entry: fs::DirEntry| {
+            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains("600.4711")
+        };
+        while fs::read_dir("/proc").unwrap().flatten().any(named) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 }
