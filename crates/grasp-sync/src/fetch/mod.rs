@@ -120,6 +120,18 @@ impl Fetcher {
         })
     }
 
+    /// Whether refs at `source` name all of `oids` now (PUR-14). Nothing is fetched.
+    pub async fn shows(
+        &self,
+        source: &CloneUrl,
+        oids: &BTreeSet<Oid>,
+        progress: Progress,
+    ) -> Result<bool, FetchError> {
+        let site = Site::find(&self.dialler, source.as_str(), progress).await?;
+        let (_, listing) = list(&site, oids, true).await?;
+        Ok(listing.listed == *oids)
+    }
+
     /// Whether the host of `at` names itself a GRASP server that syncs (HUNT-14). Asked as a relay is (NET-3).
     pub async fn probe_host(&self, at: &CloneUrl) -> bool {
         probe::is_grasp(&self.dialler, at).await
@@ -274,7 +286,7 @@ impl Fetching<'_> {
 
     /// HUNT-5: lists the refs, and plans what to ask for.
     async fn list(&mut self, wants: BTreeSet<Oid>, speaks_v2: bool) -> Result<(), FetchError> {
-        let (way, listing) = self.listing(&wants, speaks_v2).await?;
+        let (way, listing) = list(&self.site, &wants, speaks_v2).await?;
         self.way = way;
         self.advertisement = Some(listing.fingerprint);
         let rest: Vec<Oid> = wants.difference(&listing.listed).copied().collect();
@@ -302,38 +314,38 @@ impl Fetching<'_> {
         }
         Ok(())
     }
+}
 
-    /// The refs of the host. One that is known to speak version 2 is asked for them at once.
-    async fn listing(
-        &self,
-        sought: &BTreeSet<Oid>,
-        speaks_v2: bool,
-    ) -> Result<(Way, Listing), FetchError> {
-        if speaks_v2 {
-            match self.listing_v2(sought).await {
-                Ok(listing) => return Ok((Way::Listed, listing)),
-                Err(FetchError::NotGit(_) | FetchError::Remote(_)) => {}
-                Err(error) if is_final(&error) => return Err(error),
-                Err(_) => {}
-            }
-        }
-        let version = (HeaderName::from_static("git-protocol"), "version=2");
-        let below = self.site.below("/info/refs?service=git-upload-pack");
-        let answer = self.site.get(&below, version).await?;
-        let body = answer.of_kind("application/x-git-upload-pack-advertisement");
-        let body = body.ok_or(FetchError::NotGit("it has no git service"))?;
-        match listing::advertisement(body, sought).await? {
-            Advertisement::VersionTwo => Ok((Way::Listed, self.listing_v2(sought).await?)),
-            Advertisement::Refs(listing) => Ok((Way::ByGit, listing)),
+/// The refs of a host, and how it is asked from then on. One that may well speak version 2 is asked for them at once.
+async fn list(
+    site: &Site<'_>,
+    sought: &BTreeSet<Oid>,
+    speaks_v2: bool,
+) -> Result<(Way, Listing), FetchError> {
+    if speaks_v2 {
+        match list_v2(site, sought).await {
+            Ok(listing) => return Ok((Way::Listed, listing)),
+            Err(FetchError::NotGit(_) | FetchError::Remote(_)) => {}
+            Err(error) if is_final(&error) => return Err(error),
+            Err(_) => {}
         }
     }
-
-    async fn listing_v2(&self, sought: &BTreeSet<Oid>) -> Result<Listing, FetchError> {
-        let answer = self.site.post(v2::list_refs()).await?;
-        let body = answer.of_kind(v2::RESULT);
-        let body = body.ok_or(FetchError::NotGit("its answer is of another kind"))?;
-        listing::refs(body, sought).await
+    let version = (HeaderName::from_static("git-protocol"), "version=2");
+    let below = site.below("/info/refs?service=git-upload-pack");
+    let answer = site.get(&below, version).await?;
+    let body = answer.of_kind("application/x-git-upload-pack-advertisement");
+    let body = body.ok_or(FetchError::NotGit("it has no git service"))?;
+    match listing::advertisement(body, sought).await? {
+        Advertisement::VersionTwo => Ok((Way::Listed, list_v2(site, sought).await?)),
+        Advertisement::Refs(listing) => Ok((Way::ByGit, listing)),
     }
+}
+
+async fn list_v2(site: &Site<'_>, sought: &BTreeSet<Oid>) -> Result<Listing, FetchError> {
+    let answer = site.post(v2::list_refs()).await?;
+    let body = answer.of_kind(v2::RESULT);
+    let body = body.ok_or(FetchError::NotGit("its answer is of another kind"))?;
+    listing::refs(body, sought).await
 }
 
 /// Whether asking in another way is of no use. A server that does not know what is wanted of it answers with nearly

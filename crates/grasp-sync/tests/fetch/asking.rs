@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use grasp_sync::fetch::{FetchRequest, Progress};
 
+use grasp_testkit::Behaviour;
 use grasp_testkit::git_host::Asked;
 
 use crate::support::{fetch, fetch_with, fetcher, held, make_whole, nobodys, oid, request};
@@ -189,4 +190,35 @@ async fn progress_counts_what_the_host_sends() {
         .unwrap();
     let pack = came.packs[0].len() as u64;
     assert!(progress.bytes() > pack && progress.bytes() < pack * 2);
+}
+
+/// What a host shows is looked at without fetching it.
+#[tokio::test]
+async fn a_host_shows_what_its_refs_name_and_nothing_else() {
+    let (host, work, first) = held().await;
+    let tip = oid(&work.commit("second").await);
+    host.hold(
+        "project",
+        &work,
+        &["main", &format!("{first}:refs/heads/old")],
+    )
+    .await;
+    let source = host.url("project").parse().unwrap();
+    for behaviour in [Behaviour::Faithful, Behaviour::VersionZero] {
+        host.behave(behaviour);
+        for (oids, is_shown) in [
+            (vec![tip, first], true),
+            (vec![tip], true),
+            (vec![tip, nobodys(1)], false),
+        ] {
+            let oids = oids.into_iter().collect();
+            let shown = fetcher().shows(&source, &oids, Progress::new()).await;
+            assert_eq!(shown.unwrap(), is_shown, "{oids:?}");
+        }
+    }
+    assert!(
+        host.asked()
+            .iter()
+            .all(|asked| !asked.text().contains("want"))
+    );
 }
