@@ -5,10 +5,10 @@ use std::time::Duration;
 /// A sequence that only its seed decides (splitmix64), so that a run can be repeated. Spreads load; protects
 /// nothing.
 #[derive(Debug, Clone)]
-pub(super) struct Chance(u64);
+pub(crate) struct Chance(u64);
 
 impl Chance {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -21,7 +21,7 @@ impl Chance {
     }
 
     /// From nothing up to `span`, in milliseconds.
-    pub(super) fn up_to(&mut self, span: Duration) -> Duration {
+    pub(crate) fn up_to(&mut self, span: Duration) -> Duration {
         let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX - 1);
         Duration::from_millis(self.next() % (millis + 1))
     }

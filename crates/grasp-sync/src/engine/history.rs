@@ -243,7 +243,7 @@ impl Engine {
             .get_mut(&relay)?
             .queries
             .remove(&subscription)?;
-        self.timers.cancel(Timer::Answer(relay, subscription));
+        self.timers.cancel(&Timer::Answer(relay, subscription));
         if let Some(pending) = self.pending.get_mut(relay, query.batch) {
             pending.outstanding_subs.remove(&subscription);
         }

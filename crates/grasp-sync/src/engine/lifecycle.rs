@@ -34,7 +34,7 @@ impl Engine {
                 let at = at.up_to(RETRY_TICK).max(spaced.unwrap_or_default());
                 self.timers.set(Timer::Retry, at.max(self.now));
             }
-            _ => self.timers.cancel(Timer::Retry),
+            _ => self.timers.cancel(&Timer::Retry),
         }
     }
 
@@ -99,7 +99,7 @@ impl Engine {
     }
 
     fn dial_ended(&mut self, relay: RelayId) -> Option<ConnectionId> {
-        self.timers.cancel(Timer::Dialling(relay));
+        self.timers.cancel(&Timer::Dialling(relay));
         self.dials.remove(&relay)
     }
 
@@ -177,7 +177,7 @@ impl Engine {
             Timer::Reopen(relay),
             Timer::Authenticate(relay),
         ] {
-            self.timers.cancel(timer);
+            self.timers.cancel(&timer);
         }
         self.save_cursor(relay);
         self.await_connection(relay);
@@ -207,7 +207,7 @@ impl Engine {
             self.drop_relay(relay);
         }
         for (relay, _) in working {
-            if self.dialling.at(relay).is_none() {
+            if self.dialling.at(&relay).is_none() {
                 self.await_connection(relay);
             }
         }
@@ -223,8 +223,8 @@ impl Engine {
             self.schedule_retry();
         }
         self.drop_connection(relay);
-        self.timers.cancel(Timer::Daily(relay));
-        self.dialling.cancel(relay);
+        self.timers.cancel(&Timer::Daily(relay));
+        self.dialling.cancel(&relay);
         self.health.forget(relay);
         if let Some((relay, _)) = self.relays.remove(relay) {
             self.out.push(Output::ForgetCursor { relay });

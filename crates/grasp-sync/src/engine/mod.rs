@@ -13,7 +13,7 @@
 
 mod actions;
 mod answers;
-mod chance;
+pub(crate) mod chance;
 mod cursor;
 mod filters;
 mod health;
@@ -40,7 +40,7 @@ mod status;
 #[cfg(test)]
 mod testing;
 mod time;
-mod timers;
+pub(crate) mod timers;
 
 use std::collections::{BTreeMap, BTreeSet};
 

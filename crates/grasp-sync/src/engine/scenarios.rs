@@ -310,7 +310,7 @@ impl Engine {
                 if recovery.contains(&query.batch) {
                     remember_ids(&mut state.undelivered, query.ask, self.now);
                 }
-                self.timers.cancel(Timer::Answer(relay, subscription));
+                self.timers.cancel(&Timer::Answer(relay, subscription));
                 self.out.push(Output::Unsubscribe {
                     connection: session.connection,
                     subscription,

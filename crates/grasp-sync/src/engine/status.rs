@@ -80,7 +80,7 @@ impl Engine {
             live: live.map_or(0, super::LiveSet::len),
             polled: live.map_or(0, |live| live.polled().len()),
             undelivered: state.undelivered.len(),
-            next_attempt: self.dialling.at(relay).filter(|_| !is_connected),
+            next_attempt: self.dialling.at(&relay).filter(|_| !is_connected),
             daily_at: state.daily_at,
         }
     }

@@ -6,13 +6,13 @@ use super::time::Time;
 
 /// One alarm for each key. Asking for the next one costs nothing, so the driver may ask after every input.
 #[derive(Debug)]
-pub(super) struct Timers<K> {
+pub(crate) struct Timers<K> {
     set: BTreeMap<K, Time>,
     due: BTreeSet<(Time, K)>,
 }
 
-impl<K: Copy + Ord> Timers<K> {
-    pub(super) fn new() -> Self {
+impl<K: Clone + Ord> Timers<K> {
+    pub(crate) fn new() -> Self {
         Self {
             set: BTreeMap::new(),
             due: BTreeSet::new(),
@@ -20,38 +20,38 @@ impl<K: Copy + Ord> Timers<K> {
     }
 
     /// Rings for `key` at `at` and at no other time.
-    pub(super) fn set(&mut self, key: K, at: Time) {
-        self.cancel(key);
-        self.set.insert(key, at);
+    pub(crate) fn set(&mut self, key: K, at: Time) {
+        self.cancel(&key);
+        self.set.insert(key.clone(), at);
         self.due.insert((at, key));
     }
 
     /// Rings for `key` at `at` unless it rings before.
-    pub(super) fn set_at_latest(&mut self, key: K, at: Time) {
+    pub(crate) fn set_at_latest(&mut self, key: K, at: Time) {
         if self.set.get(&key).is_none_or(|before| *before > at) {
             self.set(key, at);
         }
     }
 
-    pub(super) fn cancel(&mut self, key: K) {
-        if let Some(at) = self.set.remove(&key) {
+    pub(crate) fn cancel(&mut self, key: &K) {
+        if let Some((key, at)) = self.set.remove_entry(key) {
             self.due.remove(&(at, key));
         }
     }
 
-    pub(super) fn at(&self, key: K) -> Option<Time> {
-        self.set.get(&key).copied()
+    pub(crate) fn at(&self, key: &K) -> Option<Time> {
+        self.set.get(key).copied()
     }
 
     /// The earliest alarm.
-    pub(super) fn next(&self) -> Option<Time> {
+    pub(crate) fn next(&self) -> Option<Time> {
         self.due.first().map(|(at, _)| *at)
     }
 
     /// Takes out the earliest alarm if its time has come.
-    pub(super) fn pop(&mut self, now: Time) -> Option<K> {
-        let (at, key) = *self.due.first().filter(|(at, _)| *at <= now)?;
-        self.due.remove(&(at, key));
+    pub(crate) fn pop(&mut self, now: Time) -> Option<K> {
+        self.due.first().filter(|(at, _)| *at <= now)?;
+        let (_, key) = self.due.pop_first()?;
         self.set.remove(&key);
         Some(key)
     }
@@ -70,7 +70,7 @@ mod tests {
         timers.set('a', at(3));
         timers.set_at_latest('b', at(8));
         timers.set('c', at(4));
-        timers.cancel('c');
+        timers.cancel(&'c');
         assert_eq!(timers.next(), Some(at(3)));
         assert_eq!(timers.pop(at(2)), None);
         assert_eq!(timers.pop(at(9)), Some('a'));

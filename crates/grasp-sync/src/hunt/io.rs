@@ -68,6 +68,11 @@ pub enum Input {
         /// How many bytes the peer has sent in all.
         bytes: u64,
     },
+    /// All of a fetch is here, and what remains is our own work: nobody waits for the peer any more.
+    Received {
+        /// Which.
+        fetch: FetchId,
+    },
     /// A fetch is over, and nothing of it runs any more.
     Ended {
         /// Which.
@@ -82,7 +87,7 @@ pub enum Input {
         /// Whether it names itself a GRASP server (HUNT-14). `false` if there was no answer.
         is_grasp: bool,
     },
-    /// The time that the hunt asked for has come.
+    /// The time of [`Hunt::next_deadline`](super::Hunt::next_deadline) has come.
     Wake,
 }
 
@@ -146,6 +151,10 @@ pub struct FetchOrder {
     pub source: CloneUrl,
     /// For what, tips first.
     pub wants: Vec<Oid>,
+    /// Another fetch for the group runs already, and has brought nothing for a while (HUNT-8).
+    pub is_hedge: bool,
+    /// Only what is parked is wanted (G2-4).
+    pub is_parked: bool,
     /// All of this was missing there when its advertisement had this fingerprint: list the refs first, and if nothing
     /// moved ask for nothing, the outcome is [`FetchOutcome::Lacks`] again (HUNT-11).
     pub unless: Option<Fingerprint>,

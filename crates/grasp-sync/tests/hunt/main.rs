@@ -1,0 +1,7 @@
+//! The git hunt by its rules, in virtual time.
+
+mod groups;
+mod hosts;
+mod queue;
+mod sim;
+mod watch;

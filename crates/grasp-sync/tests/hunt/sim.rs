@@ -1,0 +1,485 @@
+//! The hunt in a world of its own: virtual time, and hosts that behave as a test says.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::time::Duration;
+
+use grasp_core::PublicKey;
+use grasp_core::name::{Coordinate, Identifier, RepoAddress};
+use grasp_core::oid::Oid;
+use grasp_sync::hunt::{
+    Broken, CloneUrl, FetchEnd, FetchId, FetchOrder, FetchOutcome, Fingerprint, GroupKey,
+    GroupOwed, Host, Hunt, HuntSettings, Input, Output, Owed, StoredEntry, Time,
+};
+
+/// When every test begins.
+pub(crate) const START: Time = Time::from_secs(1_700_000_000);
+
+/// What an address does when it is asked.
+#[derive(Debug, Clone)]
+pub(crate) enum Behaviour {
+    /// Sends what it has of what is wanted, after so long.
+    Has(BTreeSet<Oid>, Duration),
+    /// Ends like this, after so long.
+    Ends(FetchOutcome, Duration),
+    /// Sends so many bytes a second and never comes to an end.
+    Trickles(u64),
+    /// Sends nothing, ever.
+    Silent,
+}
+
+/// What happens later.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Later {
+    Gathered(Identifier),
+    Progress(FetchId),
+    End(FetchId),
+    Stopped(FetchId),
+    Probed(Host),
+}
+
+/// A fetch that runs.
+#[derive(Debug, Clone)]
+pub(crate) struct Running {
+    pub(crate) order: FetchOrder,
+    bytes: u64,
+}
+
+/// What is owed to a group.
+#[derive(Debug, Clone)]
+pub(crate) struct Debt {
+    pub(crate) group: GroupKey,
+    pub(crate) is_served: bool,
+    pub(crate) wants: Vec<Oid>,
+    pub(crate) parked: Vec<Oid>,
+    pub(crate) sources: Vec<CloneUrl>,
+}
+
+pub(crate) struct Sim {
+    pub(crate) hunt: Hunt,
+    pub(crate) now: Time,
+    pub(crate) settings: HuntSettings,
+    inbox: BinaryHeap<Reverse<(Time, u64, Later)>>,
+    numbers: u64,
+    pub(crate) debts: BTreeMap<Identifier, Vec<Debt>>,
+    pub(crate) behaviours: BTreeMap<CloneUrl, Behaviour>,
+    pub(crate) grasp_hosts: BTreeSet<Host>,
+    pub(crate) running: BTreeMap<FetchId, Running>,
+    pub(crate) stored: BTreeMap<Identifier, StoredEntry>,
+    /// All that came out, with its time.
+    pub(crate) log: Vec<(Time, Output)>,
+    looks: BTreeSet<Identifier>,
+    /// When what was brought.
+    pub(crate) brought: BTreeMap<(Identifier, Oid), Time>,
+}
+
+pub(crate) fn key(n: u8) -> PublicKey {
+    PublicKey::from_byte_array([n; 32])
+}
+
+pub(crate) fn oid(n: u16) -> Oid {
+    let mut bytes = [7; 20];
+    bytes[..2].copy_from_slice(&n.to_be_bytes());
+    Oid::from_bytes(bytes)
+}
+
+pub(crate) fn named(name: &str) -> Identifier {
+    name.parse().expect("an identifier")
+}
+
+pub(crate) fn url(host: &str) -> CloneUrl {
+    format!("https://{host}/x.git")
+        .parse()
+        .expect("a clone URL")
+}
+
+pub(crate) fn host(name: &str) -> Host {
+    Host::of(&url(name))
+}
+
+pub(crate) fn secs(n: u64) -> Duration {
+    Duration::from_secs(n)
+}
+
+pub(crate) fn group(owner: u8) -> GroupKey {
+    GroupKey::Maintainers(key(owner))
+}
+
+/// What a host advertises: a number.
+pub(crate) fn fingerprint(n: u8) -> Fingerprint {
+    Fingerprint([n; 32])
+}
+
+pub(crate) fn lacks_all(advertisement: Option<Fingerprint>) -> Behaviour {
+    let missing = BTreeSet::new(); // filled in when it is asked
+    Behaviour::Ends(
+        FetchOutcome::Lacks {
+            missing,
+            advertisement,
+        },
+        secs(1),
+    )
+}
+
+pub(crate) fn dead() -> Behaviour {
+    Behaviour::Ends(FetchOutcome::Unavailable, Duration::ZERO)
+}
+
+pub(crate) fn broken() -> Behaviour {
+    Behaviour::Ends(FetchOutcome::Broken(Broken::Dns), secs(1))
+}
+
+pub(crate) fn has(oids: &[u16], after: Duration) -> Behaviour {
+    Behaviour::Has(oids.iter().map(|n| oid(*n)).collect(), after)
+}
+
+impl Sim {
+    pub(crate) fn new() -> Self {
+        Self::with(HuntSettings::default(), 1)
+    }
+
+    pub(crate) fn with(settings: HuntSettings, seed: u64) -> Self {
+        Self {
+            hunt: Hunt::new(settings.clone(), seed),
+            now: START,
+            settings,
+            inbox: BinaryHeap::new(),
+            numbers: 0,
+            debts: BTreeMap::new(),
+            behaviours: BTreeMap::new(),
+            grasp_hosts: BTreeSet::new(),
+            running: BTreeMap::new(),
+            stored: BTreeMap::new(),
+            log: Vec::new(),
+            looks: BTreeSet::new(),
+            brought: BTreeMap::new(),
+        }
+    }
+
+    /// The group of `owner` is served, and waits for these objects, which may be at these hosts.
+    pub(crate) fn owe(&mut self, name: &str, owner: u8, wants: &[u16], hosts: &[&str]) {
+        self.owe_as(name, group(owner), true, wants, &[], hosts);
+    }
+
+    pub(crate) fn owe_as(
+        &mut self,
+        name: &str,
+        group: GroupKey,
+        is_served: bool,
+        wants: &[u16],
+        parked: &[u16],
+        hosts: &[&str],
+    ) {
+        let oids = |numbers: &[u16]| numbers.iter().map(|n| oid(*n)).collect();
+        let debt = Debt {
+            group,
+            is_served,
+            wants: oids(wants),
+            parked: oids(parked),
+            sources: hosts.iter().map(|name| url(name)).collect(),
+        };
+        let debts = self.debts.entry(named(name)).or_default();
+        debts.retain(|other| other.group != group);
+        debts.push(debt);
+    }
+
+    pub(crate) fn behave(&mut self, host: &str, behaviour: Behaviour) {
+        self.behaviours.insert(url(host), behaviour);
+    }
+
+    /// An event came by sync.
+    pub(crate) fn enqueue(&mut self, name: &str) {
+        self.enqueue_after(name, Duration::from_millis(500));
+    }
+
+    pub(crate) fn enqueue_after(&mut self, name: &str, delay: Duration) {
+        let identifier = named(name);
+        let not_before = self.now + delay;
+        let stored = self
+            .stored
+            .entry(identifier.clone())
+            .or_insert(StoredEntry {
+                next_attempt: not_before,
+                attempt_count: 0,
+                is_parked: false,
+            });
+        stored.next_attempt = stored.next_attempt.min(not_before);
+        (stored.attempt_count, stored.is_parked) = (0, false);
+        self.hand_in(Input::Enqueued {
+            identifier,
+            not_before,
+        });
+    }
+
+    /// The server was killed, and starts again.
+    pub(crate) fn restart(&mut self) {
+        self.hunt = Hunt::new(self.settings.clone(), 2);
+        self.running.clear();
+        self.looks.clear();
+        self.inbox.clear();
+        let entries = self.stored.clone().into_iter().collect();
+        self.hand_in(Input::Loaded { entries });
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(&mut self, span: Duration) {
+        let end = self.now + span;
+        while self.step(end) {}
+        self.now = end;
+    }
+
+    /// Until something happened that `is` says, within `span`. Returns when.
+    pub(crate) fn until(&mut self, span: Duration, is: impl Fn(&Self) -> bool) -> Option<Time> {
+        let end = self.now + span;
+        while !is(self) {
+            if !self.step(end) {
+                return None;
+            }
+        }
+        Some(self.now)
+    }
+
+    /// Everything that is owed is here.
+    pub(crate) fn is_paid(&self) -> bool {
+        let mut debts = self.debts.values().flatten();
+        debts.all(|debt| debt.wants.is_empty() && debt.parked.is_empty())
+    }
+
+    fn step(&mut self, end: Time) -> bool {
+        let due = self.hunt.next_deadline();
+        let next = self.inbox.peek().map(|Reverse((at, ..))| *at);
+        let Some(at) = due.into_iter().chain(next).min().filter(|at| *at <= end) else {
+            return false;
+        };
+        self.now = self.now.max(at);
+        match self.inbox.pop() {
+            Some(Reverse((at, _, later))) if at <= self.now => self.happen(later),
+            Some(other) => {
+                self.inbox.push(other);
+                self.hand_in(Input::Wake);
+            }
+            None => self.hand_in(Input::Wake),
+        }
+        true
+    }
+
+    fn later(&mut self, after: Duration, later: Later) {
+        self.numbers += 1;
+        self.inbox
+            .push(Reverse((self.now + after, self.numbers, later)));
+    }
+
+    pub(crate) fn hand_in(&mut self, input: Input) {
+        for output in self.hunt.handle(input, self.now) {
+            self.log.push((self.now, output.clone()));
+            self.perform(output);
+        }
+        let due = self.hunt.next_deadline();
+        assert!(
+            due.is_none_or(|due| due > self.now),
+            "all that was due is done"
+        );
+        self.check();
+    }
+
+    fn perform(&mut self, output: Output) {
+        match output {
+            Output::Gather { identifier } => {
+                assert!(
+                    self.looks.insert(identifier.clone()),
+                    "it looks twice at once"
+                );
+                self.later(Duration::from_millis(1), Later::Gathered(identifier));
+            }
+            Output::Fetch(order) => self.begin(order),
+            Output::Stop { fetch } => {
+                assert!(
+                    self.running.contains_key(&fetch),
+                    "it stops what does not run"
+                );
+                self.later(secs(1), Later::Stopped(fetch));
+            }
+            Output::Save { identifier, entry } => {
+                self.stored.insert(identifier, entry);
+            }
+            Output::Forget { identifier, .. } => {
+                self.stored.remove(&identifier);
+            }
+            Output::Probe { host, at } => {
+                assert_eq!(Host::of(&at), host);
+                self.later(secs(1), Later::Probed(host));
+            }
+            Output::Silent { .. } => {}
+        }
+    }
+
+    fn begin(&mut self, order: FetchOrder) {
+        assert!(!order.wants.is_empty(), "nothing is wanted");
+        let fetch = order.fetch;
+        match self
+            .behaviours
+            .get(&order.source)
+            .cloned()
+            .unwrap_or_else(dead)
+        {
+            Behaviour::Has(_, after) | Behaviour::Ends(_, after) => {
+                self.later(after, Later::End(fetch));
+            }
+            Behaviour::Trickles(_) => self.later(secs(5), Later::Progress(fetch)),
+            Behaviour::Silent => {}
+        }
+        self.running.insert(fetch, Running { order, bytes: 0 });
+    }
+
+    fn happen(&mut self, later: Later) {
+        match later {
+            Later::Gathered(identifier) => {
+                self.looks.remove(&identifier);
+                let owed = self.owed(&identifier);
+                self.hand_in(Input::Gathered {
+                    identifier,
+                    owed,
+                    seen: 1,
+                });
+            }
+            Later::Progress(fetch) => {
+                let Some(running) = self.running.get_mut(&fetch) else {
+                    return;
+                };
+                let Some(Behaviour::Trickles(rate)) = self.behaviours.get(&running.order.source)
+                else {
+                    return;
+                };
+                running.bytes += rate * 5;
+                let bytes = running.bytes;
+                self.later(secs(5), Later::Progress(fetch));
+                self.hand_in(Input::Progressed { fetch, bytes });
+            }
+            Later::End(fetch) => self.end(fetch),
+            Later::Stopped(fetch) => self.finish(fetch, BTreeSet::new(), FetchOutcome::Stopped),
+            Later::Probed(host) => {
+                let is_grasp = self.grasp_hosts.contains(&host);
+                self.hand_in(Input::HostProbed { host, is_grasp });
+            }
+        }
+    }
+
+    fn end(&mut self, fetch: FetchId) {
+        let Some(running) = self.running.get(&fetch).cloned() else {
+            return;
+        };
+        let wants: BTreeSet<Oid> = running.order.wants.iter().copied().collect();
+        match self
+            .behaviours
+            .get(&running.order.source)
+            .cloned()
+            .unwrap_or_else(dead)
+        {
+            Behaviour::Has(oids, _) => {
+                let missing: BTreeSet<Oid> = &wants - &oids;
+                let outcome = if missing.is_empty() {
+                    FetchOutcome::Complete
+                } else {
+                    FetchOutcome::Lacks {
+                        missing,
+                        advertisement: None,
+                    }
+                };
+                self.finish(fetch, &wants & &oids, outcome);
+            }
+            Behaviour::Ends(FetchOutcome::Lacks { advertisement, .. }, _) => {
+                let outcome = FetchOutcome::Lacks {
+                    missing: wants,
+                    advertisement,
+                };
+                self.finish(fetch, BTreeSet::new(), outcome);
+            }
+            Behaviour::Ends(outcome, _) => self.finish(fetch, BTreeSet::new(), outcome),
+            Behaviour::Trickles(_) | Behaviour::Silent => {}
+        }
+    }
+
+    fn finish(&mut self, fetch: FetchId, installed: BTreeSet<Oid>, outcome: FetchOutcome) {
+        let Some(running) = self.running.remove(&fetch) else {
+            return;
+        };
+        let order = running.order;
+        let debts = self.debts.get_mut(&order.identifier).into_iter().flatten();
+        for debt in debts.filter(|debt| debt.group.owner() == order.group.owner()) {
+            debt.wants.retain(|oid| !installed.contains(oid));
+            debt.parked.retain(|oid| !installed.contains(oid));
+        }
+        for oid in &installed {
+            let key = (order.identifier.clone(), *oid);
+            self.brought.entry(key).or_insert(self.now);
+        }
+        let end = FetchEnd { installed, outcome };
+        self.hand_in(Input::Ended { fetch, end });
+    }
+
+    fn owed(&self, identifier: &Identifier) -> Owed {
+        let debts = self.debts.get(identifier).into_iter().flatten();
+        let groups = debts.filter(|debt| !(debt.wants.is_empty() && debt.parked.is_empty()));
+        let groups = groups.map(|debt| GroupOwed {
+            group: debt.group,
+            into: RepoAddress::Announced(Coordinate::new(debt.group.owner(), identifier.clone())),
+            is_served: debt.is_served,
+            wants: debt.wants.clone(),
+            parked: debt.parked.clone(),
+            sources: debt.sources.clone(),
+        });
+        Owed {
+            groups: groups.collect(),
+        }
+    }
+
+    /// What holds at every moment (HUNT-7, HUNT-14, §16).
+    fn check(&self) {
+        assert!(self.running.len() <= self.settings.fetches_max.get());
+        let mut groups: BTreeMap<_, usize> = BTreeMap::new();
+        let mut hosts: BTreeMap<Host, usize> = BTreeMap::new();
+        for running in self.running.values() {
+            let order = &running.order;
+            *groups.entry((&order.identifier, order.group)).or_default() += 1;
+            *hosts.entry(Host::of(&order.source)).or_default() += 1;
+        }
+        assert!(groups.values().all(|n| *n <= self.settings.per_group.get()));
+        for (host, n) in hosts {
+            let max = if self.grasp_hosts.contains(&host) {
+                self.settings.per_grasp_host
+            } else {
+                self.settings.per_domain
+            };
+            assert!(n <= max.get(), "{n} at {host}");
+        }
+    }
+
+    /// The orders so far, with their times.
+    pub(crate) fn orders(&self) -> impl Iterator<Item = (Time, &FetchOrder)> {
+        self.log.iter().filter_map(|(at, output)| match output {
+            Output::Fetch(order) => Some((*at, order)),
+            _ => None,
+        })
+    }
+
+    /// Seconds since the start at which `name` was asked.
+    pub(crate) fn asked(&self, name: &str) -> Vec<u64> {
+        let there = self.orders().filter(|(_, order)| order.source == url(name));
+        there.map(|(at, _)| at.since(START).as_secs()).collect()
+    }
+
+    /// The most fetches that began at one host within any minute.
+    pub(crate) fn busiest_minute(&self, name: &Host) -> usize {
+        let there = self
+            .orders()
+            .filter(|(_, order)| Host::of(&order.source) == *name);
+        let times: Vec<Time> = there.map(|(at, _)| at).collect();
+        let within = |from: &Time| {
+            times
+                .iter()
+                .filter(|at| *from <= **at && at.since(*from) < secs(60))
+                .count()
+        };
+        times.iter().map(within).max().unwrap_or_default()
+    }
+}
