@@ -292,3 +292,6 @@ impl Hosts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

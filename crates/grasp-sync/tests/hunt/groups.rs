@@ -206,7 +206,7 @@ fn groups_have_their_turns() {
     for stranger in 10..30 {
         sim.behave(&format!("s{stranger}.example"), dead());
     }
-    sim.log.clear();
+    sim.forget_log();
     sim.running.clear();
     sim.restart();
     sim.pass(secs(600));

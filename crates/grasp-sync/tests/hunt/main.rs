@@ -2,6 +2,7 @@
 
 mod groups;
 mod hosts;
+mod laws;
 mod queue;
 mod sim;
 mod watch;

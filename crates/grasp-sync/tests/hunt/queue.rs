@@ -186,7 +186,7 @@ fn what_expires_goes_over_to_the_hourly_rate() {
     assert!(sim.asked("a.example").len() > 15);
     sim.owe_as("x", group(1), true, &[], &[1, 2], &["a.example"]);
     sim.pass(secs(120));
-    sim.log.clear();
+    sim.forget_log();
     sim.pass(secs(3_600));
     assert_eq!(sim.orders().count(), 1);
     sim.owe_as(

@@ -15,6 +15,9 @@ use grasp_sync::hunt::{
 /// When every test begins.
 pub(crate) const START: Time = Time::from_secs(1_700_000_000);
 
+/// How often a fetch tells that it moves.
+const PROGRESS: Duration = Duration::from_secs(20);
+
 /// What an address does when it is asked.
 #[derive(Debug, Clone)]
 pub(crate) enum Behaviour {
@@ -42,6 +45,7 @@ enum Later {
 #[derive(Debug, Clone)]
 pub(crate) struct Running {
     pub(crate) order: FetchOrder,
+    host: Host,
     bytes: u64,
 }
 
@@ -66,6 +70,8 @@ pub(crate) struct Sim {
     pub(crate) grasp_hosts: BTreeSet<Host>,
     pub(crate) running: BTreeMap<FetchId, Running>,
     pub(crate) stored: BTreeMap<Identifier, StoredEntry>,
+    /// When fetches began, by host.
+    began: BTreeMap<Host, Vec<Time>>,
     /// All that came out, with its time.
     pub(crate) log: Vec<(Time, Output)>,
     looks: BTreeSet<Identifier>,
@@ -150,6 +156,7 @@ impl Sim {
             grasp_hosts: BTreeSet::new(),
             running: BTreeMap::new(),
             stored: BTreeMap::new(),
+            began: BTreeMap::new(),
             log: Vec::new(),
             looks: BTreeSet::new(),
             brought: BTreeMap::new(),
@@ -325,10 +332,13 @@ impl Sim {
             Behaviour::Has(_, after) | Behaviour::Ends(_, after) => {
                 self.later(after, Later::End(fetch));
             }
-            Behaviour::Trickles(_) => self.later(secs(5), Later::Progress(fetch)),
+            Behaviour::Trickles(_) => self.later(PROGRESS, Later::Progress(fetch)),
             Behaviour::Silent => {}
         }
-        self.running.insert(fetch, Running { order, bytes: 0 });
+        let host = Host::of(&order.source);
+        self.began.entry(host.clone()).or_default().push(self.now);
+        let bytes = 0;
+        self.running.insert(fetch, Running { order, host, bytes });
     }
 
     fn happen(&mut self, later: Later) {
@@ -350,9 +360,9 @@ impl Sim {
                 else {
                     return;
                 };
-                running.bytes += rate * 5;
+                running.bytes += rate * PROGRESS.as_secs();
                 let bytes = running.bytes;
-                self.later(secs(5), Later::Progress(fetch));
+                self.later(PROGRESS, Later::Progress(fetch));
                 self.hand_in(Input::Progressed { fetch, bytes });
             }
             Later::End(fetch) => self.end(fetch),
@@ -437,15 +447,15 @@ impl Sim {
     fn check(&self) {
         assert!(self.running.len() <= self.settings.fetches_max.get());
         let mut groups: BTreeMap<_, usize> = BTreeMap::new();
-        let mut hosts: BTreeMap<Host, usize> = BTreeMap::new();
+        let mut hosts: BTreeMap<&Host, usize> = BTreeMap::new();
         for running in self.running.values() {
             let order = &running.order;
             *groups.entry((&order.identifier, order.group)).or_default() += 1;
-            *hosts.entry(Host::of(&order.source)).or_default() += 1;
+            *hosts.entry(&running.host).or_default() += 1;
         }
         assert!(groups.values().all(|n| *n <= self.settings.per_group.get()));
         for (host, n) in hosts {
-            let max = if self.grasp_hosts.contains(&host) {
+            let max = if self.grasp_hosts.contains(host) {
                 self.settings.per_grasp_host
             } else {
                 self.settings.per_domain
@@ -468,18 +478,23 @@ impl Sim {
         there.map(|(at, _)| at.since(START).as_secs()).collect()
     }
 
-    /// The most fetches that began at one host within any minute.
+    /// The most fetches that began at one host within any minute, since the log was begun.
     pub(crate) fn busiest_minute(&self, name: &Host) -> usize {
-        let there = self
-            .orders()
-            .filter(|(_, order)| Host::of(&order.source) == *name);
-        let times: Vec<Time> = there.map(|(at, _)| at).collect();
-        let within = |from: &Time| {
-            times
-                .iter()
-                .filter(|at| *from <= **at && at.since(*from) < secs(60))
-                .count()
-        };
-        times.iter().map(within).max().unwrap_or_default()
+        let times = self.began.get(name).map_or(&[][..], Vec::as_slice);
+        let mut first = 0;
+        let mut most = 0;
+        for (place, at) in times.iter().enumerate() {
+            while at.since(times[first]) >= secs(60) {
+                first += 1;
+            }
+            most = most.max(place + 1 - first);
+        }
+        most
+    }
+
+    /// Forgets what happened so far.
+    pub(crate) fn forget_log(&mut self) {
+        self.log.clear();
+        self.began.clear();
     }
 }
