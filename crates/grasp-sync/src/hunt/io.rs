@@ -61,17 +61,12 @@ pub enum Input {
         /// The number of the commit up to which was looked.
         seen: u64,
     },
-    /// A fetch moves.
+    /// A fetch moves: the peer sends, or we are at work on what it sent.
     Progressed {
         /// Which.
         fetch: FetchId,
-        /// How many bytes the peer has sent in all.
+        /// How many bytes the peer has sent in all; our own work counts as much as its time is worth.
         bytes: u64,
-    },
-    /// All of a fetch is here, and what remains is our own work: nobody waits for the peer any more.
-    Received {
-        /// Which.
-        fetch: FetchId,
     },
     /// A fetch is over, and nothing of it runs any more.
     Ended {

@@ -167,7 +167,6 @@ impl Hunt {
                 seen,
             } => self.gathered(&identifier, owed, seen),
             Input::Progressed { fetch, bytes } => self.progressed(fetch, bytes),
-            Input::Received { fetch } => self.received(fetch),
             Input::Ended { fetch, end } => self.ended(fetch, end),
             Input::HostProbed { host, is_grasp } => {
                 self.hosts.know(&host, is_grasp);

@@ -26,15 +26,8 @@ impl Hunt {
         };
         if bytes > fetch.bytes {
             fetch.bytes = bytes;
-            // What was received in whole is watched no more.
-            if self.timers.at(&Timer::Dead(id)).is_some() {
-                self.heard(id);
-            }
+            self.heard(id);
         }
-    }
-
-    pub(super) fn received(&mut self, id: FetchId) {
-        self.unwatch(id);
     }
 
     fn heard(&mut self, id: FetchId) {

@@ -1,6 +1,6 @@
 //! Progress counts, never the time in all (HUNT-9).
 
-use grasp_sync::hunt::{FetchId, Input, Output};
+use grasp_sync::hunt::Output;
 
 use crate::sim::{Behaviour, START, Sim, has, lacks_all, secs};
 
@@ -103,24 +103,4 @@ fn a_slow_one_makes_room_at_other_hosts_when_all_slots_are_taken() {
     sim.enqueue_after("x", secs(0));
     sim.pass(secs(900));
     assert!(!sim.asked("c.example").is_empty());
-}
-
-/// HUNT-9: what is here in whole waits for nobody but us.
-#[test]
-fn our_own_work_is_not_held_against_the_peer() {
-    let mut sim = one(Behaviour::Silent);
-    sim.pass(secs(10));
-    let fetch = *sim.running.keys().next().expect("it runs");
-    sim.hand_in(Input::Progressed {
-        fetch,
-        bytes: 1_000,
-    });
-    sim.hand_in(Input::Received { fetch });
-    sim.hand_in(Input::Progressed {
-        fetch,
-        bytes: 2_000,
-    });
-    sim.pass(secs(3_600));
-    assert_eq!((at(&sim, is_warning), at(&sim, is_stop)), (vec![], vec![]));
-    let _: FetchId = fetch;
 }
