@@ -11,7 +11,7 @@ use grasp_core::oid::Oid;
 
 use super::host::Host;
 use super::hosts::Rank;
-use super::settings::{GROUPS_MAX, HEDGE_AFTER};
+use super::settings::{GROUPS_MAX, HEDGE_AFTER, TURNS_MAX};
 use crate::engine::Time;
 
 /// How far a group is.
@@ -37,6 +37,8 @@ pub(super) struct Turn {
     /// Who can still be asked, in the order of asking.
     pub(super) untried: Vec<(Host, CloneUrl)>,
     tried: BTreeSet<CloneUrl>,
+    /// How many sources it has in all.
+    pub(super) choices: usize,
     pub(super) stage: Stage,
     /// The hosts where it takes the first slot that it gets.
     pub(super) waits_at: BTreeSet<Host>,
@@ -63,6 +65,7 @@ pub(super) struct Look {
 impl Turn {
     /// A group that wants `wants`.
     pub(super) fn new(owed: GroupOwed, wants: Vec<Oid>, rank: Rank) -> Self {
+        let choices = owed.sources.len();
         let sources = owed.sources.into_iter();
         Self {
             group: owed.group,
@@ -72,6 +75,7 @@ impl Turn {
             wants,
             untried: sources.map(|source| (Host::of(&source), source)).collect(),
             tried: BTreeSet::new(),
+            choices,
             stage: Stage::Coming,
             waits_at: BTreeSet::new(),
         }
@@ -81,6 +85,7 @@ impl Turn {
     pub(super) fn renew(&mut self, now: Self) {
         let has_news = now.wants.iter().any(|oid| !self.wants.contains(oid));
         self.untried = now.untried;
+        self.choices = now.choices;
         if has_news {
             self.tried.clear();
         } else {
@@ -167,6 +172,8 @@ impl Turn {
 pub(super) struct Attempt {
     pub(super) ends_at: Time,
     pub(super) turns: Vec<Turn>,
+    /// Groups for which there is no room in this attempt. They come first in the next.
+    pub(super) left_out: Vec<GroupKey>,
     /// How much memory it holds, about.
     pub(super) weight: usize,
     /// What came for whose repositories since the last look began, which therefore does not know of it.
@@ -191,8 +198,11 @@ impl Attempt {
             }
             turns.extend(pair.into_iter().flatten());
         }
+        let left_out = turns.drain(turns.len().min(TURNS_MAX)..);
+        let left_out = left_out.map(|turn| turn.group).collect();
         Self {
             ends_at,
+            left_out,
             weight: turns.iter().map(Turn::weight).sum(),
             turns,
             brought: BTreeSet::new(),
@@ -214,7 +224,15 @@ impl Attempt {
                 None => turn.wants.clear(),
             }
         }
-        self.turns.extend(now.into_values());
+        let is_over = |turn: &Turn| turn.stage == Stage::Done && turn.wants.is_empty();
+        self.turns.retain(|turn| !is_over(turn));
+        let room = TURNS_MAX.saturating_sub(self.turns.len());
+        let (new, left_out): (Vec<_>, Vec<_>) = now
+            .into_values()
+            .enumerate()
+            .partition(|(place, _)| *place < room);
+        self.turns.extend(new.into_iter().map(|(_, turn)| turn));
+        self.left_out = left_out.into_iter().map(|(_, turn)| turn.group).collect();
         self.weight = self.turns.iter().map(Turn::weight).sum();
     }
 

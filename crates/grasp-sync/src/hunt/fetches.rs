@@ -29,6 +29,8 @@ pub(super) struct Fetch {
     pub(super) samples: VecDeque<(Time, u64)>,
     pub(super) is_detached: bool,
     pub(super) is_stopped: bool,
+    /// How many sources its group has.
+    pub(super) choices: usize,
     /// It was stopped because it was silent or slow.
     is_slow: bool,
 }
@@ -88,6 +90,7 @@ impl Hunt {
         let source = turn.take_source(host)?;
         turn.waits_at.clear();
         let (into, wants) = (turn.into.clone(), turn.wants.clone());
+        let choices = turn.choices;
         let is_parked = turn.rank == Rank::Parked;
         let is_hedge = self
             .fetches
@@ -107,6 +110,7 @@ impl Hunt {
             samples: VecDeque::new(),
             is_detached: false,
             is_stopped: false,
+            choices,
             is_slow: false,
         };
         self.fetches.insert(fetch, running);

@@ -153,6 +153,9 @@ impl Hunt {
             return;
         };
         self.looks.load = self.looks.load.saturating_sub(attempt.weight);
+        for group in &attempt.left_out {
+            entry.on_left_out(group, self.now);
+        }
         for turn in &attempt.turns {
             self.timers
                 .cancel(&Timer::Hedge(identifier.clone(), turn.group));

@@ -21,6 +21,8 @@ pub const BACKOFF_MAX: Duration = secs(120);
 pub const HOURLY: (Duration, Duration) = (secs(54 * 60), secs(66 * 60));
 /// At most so many groups of an identifier are looked for side by side (HUNT-5a).
 pub const GROUPS_MAX: usize = 4;
+/// At most so many groups of an identifier take part in one attempt; the others come first in the next.
+pub const TURNS_MAX: usize = 64;
 /// After so long an attempt is over, and what still moves goes on by itself (HUNT-5a).
 pub const ATTEMPT_MAX: Duration = secs(120);
 /// Without a result for so long another host is asked as well (HUNT-8).

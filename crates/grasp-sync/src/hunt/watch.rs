@@ -67,8 +67,11 @@ impl Hunt {
             .fetches
             .values()
             .filter(|other| other.identifier == fetch.identifier && other.group == fetch.group);
+        let of_group = of_group.count();
+        let keeps_others_away =
+            of_group >= self.settings.per_group.get() && of_group < fetch.choices;
         self.hosts.is_wanted(&fetch.host)
             || (is_full && self.hosts.is_anybody_ready())
-            || of_group.count() >= self.settings.per_group.get()
+            || keeps_others_away
     }
 }

@@ -302,3 +302,102 @@ fn what_is_deleted_meanwhile_is_given_up() {
         .filter(|(_, output)| matches!(output, Output::Stop { .. }));
     assert_eq!(stops.count(), 1);
 }
+
+/// HUNT-5a: more groups than an attempt has room for have their turns in several.
+#[test]
+fn any_number_of_groups_has_its_turns() {
+    let mut sim = Sim::new();
+    for stranger in 0..200 {
+        let host = format!("s{stranger}.example");
+        let wants = [u16::from(stranger)];
+        sim.owe_as("x", group(stranger), false, &wants, &[], &[&host]);
+        sim.behave(&host, has(&wants, Duration::from_millis(10)));
+    }
+    sim.enqueue_after("x", secs(0));
+    sim.pass(secs(10));
+    assert_eq!(
+        sim.brought.len(),
+        64 + 64 + 64 + 8,
+        "it looks again when all came"
+    );
+    assert!(sim.hunt.is_empty());
+}
+
+/// HUNT-5: whoever was asked in vain in this attempt is asked again only for something else; a new address is asked at once.
+#[test]
+fn news_of_an_address_asks_that_address() {
+    let mut sim = Sim::new();
+    sim.owe("x", 1, &[1], &["a.example", "slow.example"]);
+    sim.behave("slow.example", Behaviour::Silent);
+    sim.enqueue_after("x", secs(0));
+    sim.pass(secs(35));
+    sim.owe("x", 1, &[1], &["a.example", "slow.example", "new.example"]);
+    sim.enqueue("x");
+    sim.pass(secs(2));
+    assert_eq!(sim.asked("a.example"), [0]);
+    assert_eq!(sim.asked("new.example"), [35]);
+    sim.owe(
+        "x",
+        1,
+        &[1, 2],
+        &["a.example", "slow.example", "new.example"],
+    );
+    sim.enqueue("x");
+    sim.pass(secs(2));
+    assert_eq!(sim.asked("a.example"), [0, 37]);
+    assert_eq!(wants_at(&sim, "a.example")[1], [1, 2].map(oid));
+}
+
+/// HUNT-12: what came while a look was under way is not asked for because the look did not know of it.
+#[test]
+fn a_look_that_is_out_of_date_asks_for_nothing_that_is_here() {
+    use grasp_sync::hunt::{FetchEnd, Input};
+    let mut sim = Sim::new();
+    sim.owe("x", 1, &[1, 2], &["a.example", "b.example"]);
+    sim.behave("a.example", Behaviour::Silent);
+    sim.enqueue_after("x", secs(0));
+    sim.pass(secs(1));
+    let fetch = *sim.running.keys().next().expect("it runs");
+    sim.enqueue_after("x", secs(0)); // a look begins, and is answered in a millisecond
+    sim.running.remove(&fetch);
+    let missing = [oid(2)].into();
+    let outcome = FetchOutcome::Lacks {
+        missing,
+        advertisement: None,
+    };
+    let end = FetchEnd {
+        installed: [oid(1)].into(),
+        outcome,
+    };
+    sim.hand_in(Input::Ended { fetch, end });
+    sim.pass(secs(1));
+    let asked = wants_at(&sim, "b.example");
+    assert_eq!(asked, [[oid(2)]]);
+    assert!(
+        wants_at(&sim, "a.example").len() == 1,
+        "nor is anybody asked twice"
+    );
+}
+
+/// §16: what all attempts hold is bounded, and everybody has their turn.
+#[test]
+fn very_many_objects_are_looked_for_a_part_at_a_time() {
+    let mut sim = Sim::new();
+    let wants: Vec<u16> = (0..4_000).collect();
+    for n in 0..120 {
+        let (name, host) = (format!("r{n}"), format!("h{n}.example"));
+        sim.owe(&name, 1, &wants, &[&host]);
+        sim.behave(&host, Behaviour::Silent);
+        sim.enqueue_after(&name, secs(0));
+    }
+    sim.pass(secs(5));
+    let begun = |sim: &Sim| {
+        let entries = (0..120).filter_map(|n| sim.hunt.entry(&named(&format!("r{n}"))));
+        entries.filter(|entry| entry.in_progress).count()
+    };
+    assert!((50..=54).contains(&begun(&sim)), "{}", begun(&sim));
+    for n in 0..120 {
+        sim.behave(&format!("h{n}.example"), has(&wants, secs(1)));
+    }
+    assert!(sim.until(secs(3_600), Sim::is_paid).is_some());
+}

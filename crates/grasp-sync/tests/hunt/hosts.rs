@@ -360,3 +360,28 @@ fn in_a_bad_network_limits_hold_and_all_is_found_in_the_end() {
         }
     }
 }
+
+/// G2-4, HUNT-13: who got no slot tries again soon, not in an hour.
+#[test]
+fn what_is_parked_and_was_left_out_tries_again_soon() {
+    let mut sim = Sim::new();
+    sim.behave("a.example", Behaviour::Trickles(1_000_000));
+    crowd(&mut sim, 30, "a.example");
+    sim.pass(secs(1));
+    sim.owe_as("p", group(1), true, &[], &[100], &["a.example"]);
+    sim.enqueue_after("p", secs(0));
+    sim.pass(secs(1_200));
+    let of_p = sim
+        .orders()
+        .filter(|(_, order)| order.identifier == named("p"));
+    assert_eq!(of_p.count(), 0);
+    let all: Vec<u16> = (0..=100).collect();
+    sim.behave("a.example", has(&all, secs(1)));
+    let fetches: Vec<_> = sim.running.keys().copied().collect();
+    for fetch in fetches {
+        sim.end(fetch);
+    }
+    let from = sim.now;
+    let found = sim.until(secs(3_600), Sim::is_paid).expect("all is found");
+    assert!(found.since(from) < secs(300), "{:?}", found.since(from));
+}

@@ -7,6 +7,7 @@ use std::time::Duration;
 use grasp_core::PublicKey;
 use grasp_core::name::{Coordinate, Identifier, RepoAddress};
 use grasp_core::oid::Oid;
+use grasp_sync::hunt::settings::GATHERS_MAX;
 use grasp_sync::hunt::{
     Broken, CloneUrl, FetchEnd, FetchId, FetchOrder, FetchOutcome, Fingerprint, GroupKey,
     GroupOwed, Host, Hunt, HuntSettings, Input, Output, Owed, StoredEntry, Time,
@@ -296,6 +297,7 @@ impl Sim {
                     self.looks.insert(identifier.clone()),
                     "it looks twice at once"
                 );
+                assert!(self.looks.len() <= GATHERS_MAX);
                 self.later(Duration::from_millis(1), Later::Gathered(identifier));
             }
             Output::Fetch(order) => self.begin(order),
@@ -374,7 +376,8 @@ impl Sim {
         }
     }
 
-    fn end(&mut self, fetch: FetchId) {
+    /// A fetch comes to its end, as its source behaves now.
+    pub(crate) fn end(&mut self, fetch: FetchId) {
         let Some(running) = self.running.get(&fetch).cloned() else {
             return;
         };

@@ -104,3 +104,17 @@ fn a_slow_one_makes_room_at_other_hosts_when_all_slots_are_taken() {
     sim.pass(secs(900));
     assert!(!sim.asked("c.example").is_empty());
 }
+
+/// HUNT-9: if both of a group are slow and there is nobody else, what has come so far is worth more than a new start.
+#[test]
+fn who_is_in_nobodys_way_may_be_slow() {
+    let mut sim = Sim::new();
+    sim.owe("x", 1, &[1], &["a.example", "b.example"]);
+    for host in ["a.example", "b.example"] {
+        sim.behave(host, Behaviour::Trickles(1_000));
+    }
+    sim.enqueue_after("x", secs(0));
+    sim.pass(secs(3_600));
+    assert_eq!(at(&sim, is_stop), [0; 0]);
+    assert_eq!(sim.running.len(), 2);
+}
