@@ -11,6 +11,7 @@
 )]
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use grasp_core::filter::Filter;
@@ -192,8 +193,8 @@ impl Large {
     }
 
     /// The events of one page.
-    fn page(&mut self, subscription: SubscriptionId, filters: &[Filter]) -> Vec<PeerMessage> {
-        let asks = |filter: &&Filter| filter.tags.contains_key(&'a') && filter.limit.is_none();
+    fn page(&mut self, subscription: SubscriptionId, filters: &[Arc<Filter>]) -> Vec<PeerMessage> {
+        let asks = |filter: &&Arc<Filter>| filter.tags.contains_key(&'a') && filter.limit.is_none();
         let Some(filter) = filters.iter().find(asks) else {
             return Vec::new();
         };

@@ -17,7 +17,7 @@ use crate::home::{Home, Phase};
 pub(super) struct Raw {
     pub(super) text: String,
     /// What was asked under the name that it came with.
-    pub(super) asked: Arc<[Filter]>,
+    pub(super) asked: Arc<[Arc<Filter>]>,
 }
 
 impl Raw {

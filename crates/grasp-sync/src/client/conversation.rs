@@ -36,7 +36,7 @@ const SET_NOT_READ: &str = "error: the reconciliation cannot be read";
 /// What stands under a name.
 #[derive(Debug)]
 enum Open {
-    Asked(Arc<[Filter]>),
+    Asked(Arc<[Arc<Filter>]>),
     Gathering,
     Gathered(LocalSet),
     /// The difference so far, unless a message is being worked at.

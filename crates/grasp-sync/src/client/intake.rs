@@ -119,6 +119,7 @@ pub async fn hear(
     text: String,
     asked: Arc<[Filter]>,
 ) -> Delivery {
+    let asked = asked.iter().cloned().map(Arc::new).collect();
     let raw = Raw { text, asked };
     let finding = check(&raw, home);
     admit(home, relay, raw.phase(), finding).await

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use grasp_core::filter::Filter;
 use grasp_core::{Event, EventId};
@@ -132,9 +133,11 @@ impl<'de> Visitor<'de> for PartsVisitor {
 }
 
 /// `["REQ", …]`
-pub(super) fn req(subscription: SubscriptionId, filters: &[Filter]) -> String {
+pub(super) fn req(subscription: SubscriptionId, filters: &[Arc<Filter>]) -> String {
     let head = [json!("REQ"), json!(name(subscription))];
-    let parts = head.into_iter().chain(filters.iter().map(Filter::to_json));
+    let parts = head
+        .into_iter()
+        .chain(filters.iter().map(|filter| filter.to_json()));
     parts.collect::<Value>().to_string()
 }
 
@@ -291,7 +294,7 @@ mod tests {
             limit: Some(0),
             ..Filter::default()
         };
-        let filters = [filter.clone(), Filter::default()];
+        let filters = [filter.clone(), Filter::default()].map(Arc::new);
         assert_eq!(req(sub(5), &filters), r#"["REQ","5",{"limit":0},{}]"#);
         assert_eq!(close(sub(5)), r#"["CLOSE","5"]"#);
         assert_eq!(

@@ -69,7 +69,7 @@ impl<H> Context<H> {
 /// What the engine wants said to a peer.
 #[derive(Debug)]
 pub(crate) enum Command {
-    Subscribe(SubscriptionId, Vec<Filter>),
+    Subscribe(SubscriptionId, Vec<Arc<Filter>>),
     Unsubscribe(SubscriptionId),
     Gather(SubscriptionId, Filter),
     Reconcile(SubscriptionId, Filter),

@@ -80,11 +80,14 @@ impl Engine {
     ///
     /// # Panics
     /// Unless of each relay what is wanted is split, without rest and overlap, into what is missing, in flight and
-    /// confirmed.
+    /// confirmed, and the sum over the latter is what its cursor says.
     pub fn check(&self) {
         let targets = derive_relay_targets(&self.wants);
         for (relay, url, state) in self.relays.iter() {
             let wanted = targets.get(&relay).cloned().unwrap_or_default();
+            if let Some(sum) = state.known_sum() {
+                assert_eq!(sum, state.sum_anew(&self.wants), "sum of {url}");
+            }
             let pending = self.pending.items(relay);
             let mut repos: Vec<_> = state.repos.iter().chain(&state.missing.repos).collect();
             repos.extend(&pending.repos);

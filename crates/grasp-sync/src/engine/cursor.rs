@@ -35,7 +35,7 @@ pub struct Cursor {
 pub struct SetDigest(pub u128);
 
 impl SetDigest {
-    fn add(&mut self, of_item: Self) {
+    pub(super) fn add(&mut self, of_item: Self) {
         self.0 = self.0.wrapping_add(of_item.0);
     }
 

@@ -11,7 +11,7 @@ use grasp_core::filter::Filter;
 
 use super::number::{RepoId, RootId};
 use super::relay_index::Items;
-use super::repo_index::{RepoSyncIndex, SyncLevel};
+use super::repo_index::{Item, RepoSyncIndex, SyncLevel};
 use super::settings::{FILTER_BYTES_MAX, REQ_BYTES_MAX};
 
 /// What a filter asks for.
@@ -139,6 +139,15 @@ impl PlannedFilter {
         }
     }
 
+    /// The first of what it asks about.
+    pub(super) fn first_item(&self) -> Option<Item> {
+        match &self.over {
+            Over::Nothing | Over::Own(_) => None,
+            Over::Repos(repos) => repos.first().copied().map(Item::Repo),
+            Over::Roots(roots) => roots.first().copied().map(Item::Root),
+        }
+    }
+
     /// Whether both ask about the very same items.
     pub(super) fn is_over_the_same(&self, other: &Self) -> bool {
         match (&self.over, &other.over) {
@@ -196,13 +205,13 @@ impl PlannedFilter {
             Shape::State => Some(BTreeSet::from([kind::STATE])),
             _ => None,
         };
-        let tags = self
-            .shape
-            .letter()
-            .map(|letter| (letter, self.written_values(wants)));
+        let mut tags = BTreeMap::new();
+        if let Some(letter) = self.shape.letter() {
+            tags.insert(letter, self.written_values(wants));
+        }
         Filter {
             kinds,
-            tags: BTreeMap::from_iter(tags),
+            tags,
             since: span.since,
             until: span.until,
             limit: span.limit,

@@ -1,6 +1,8 @@
 //! Working through batches, politely: one relay's turn after the other, one batch at a turn, its questions spaced
 //! (SYNC-22, SYNC-24, SYNC-43).
 
+use std::sync::Arc;
+
 use grasp_core::filter::Filter;
 
 use super::filters::{PlannedFilter, Span, into_requests};
@@ -70,7 +72,7 @@ impl Engine {
             live.is_answered = false;
             let filters = live.filters.iter();
             let filters = filters
-                .map(|filter| filter.write_out(&self.wants, Span::LIVE))
+                .map(|filter| self.written.live(filter, &self.wants))
                 .collect();
             if !may_go_on {
                 session.probe = Some(subscription);
@@ -195,7 +197,7 @@ impl Engine {
                 };
                 let filters = filters
                     .iter()
-                    .map(|filter| filter.write_out(&self.wants, span));
+                    .map(|filter| Arc::new(filter.write_out(&self.wants, span)));
                 Output::Subscribe {
                     connection,
                     subscription,
@@ -205,10 +207,10 @@ impl Engine {
             What::Ids { ids, .. } => Output::Subscribe {
                 connection,
                 subscription,
-                filters: vec![Filter {
+                filters: vec![Arc::new(Filter {
                     ids: Some(ids.iter().map(|id| id.to_bytes()).collect()),
                     ..Filter::default()
-                }],
+                })],
             },
             What::Difference(filter) => Output::GatherLocal {
                 connection,
@@ -263,7 +265,7 @@ impl Engine {
         else {
             return;
         };
-        state.confirm(std::mem::take(&mut batch.items));
+        state.confirm(std::mem::take(&mut batch.items), &self.wants);
         state.announcements_synced |= batch.purpose == Purpose::Announcements;
         let is_complete = state.missing.is_empty() && self.pending.is_caught_up(relay);
         let Some(session) = self.sessions.get_mut(&relay) else {

@@ -1,6 +1,7 @@
 //! What goes into the engine and what comes out of it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use grasp_core::EventId;
 use grasp_core::filter::Filter;
@@ -207,8 +208,8 @@ pub enum Output {
         connection: ConnectionId,
         /// Its name.
         subscription: SubscriptionId,
-        /// What to ask for.
-        filters: Vec<Filter>,
+        /// What to ask for. Shared with the same question to other relays.
+        filters: Vec<Arc<Filter>>,
     },
     /// `CLOSE`, or `NEG-CLOSE`.
     Unsubscribe {

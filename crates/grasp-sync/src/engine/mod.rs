@@ -41,6 +41,7 @@ mod status;
 mod testing;
 mod time;
 pub(crate) mod timers;
+mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,6 +68,7 @@ use chance::Chance;
 use session::Session;
 use slots::Slots;
 use timers::Timers;
+use written::Written;
 
 /// What can be due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,6 +131,7 @@ pub struct Engine {
     last_batch: BatchId,
     /// Relays to look at before the current input is done with.
     stirred: BTreeSet<RelayId>,
+    written: Written,
     out: Vec<Output>,
 }
 
@@ -155,6 +158,7 @@ impl Engine {
             last_subscription: SubscriptionId::default(),
             last_batch: BatchId::default(),
             stirred: BTreeSet::new(),
+            written: Written::default(),
             out: Vec::new(),
             settings,
         }
@@ -170,6 +174,7 @@ impl Engine {
         while let Some(relay) = self.stirred.pop_first() {
             self.pump(relay);
         }
+        self.written.forget();
         std::mem::take(&mut self.out)
     }
 

@@ -77,8 +77,7 @@ impl Engine {
         let is_all_confirmed = cursor.filter_version == FILTER_VERSION
             && cursor.confirmed == SetDigest::over(&self.wants, repos.chain(roots));
         if is_all_confirmed {
-            state.repos = wanted.repos;
-            state.root_events = wanted.root_events;
+            state.confirm_again(wanted, cursor.confirmed);
             state.last_connected = Some(cursor.last_connected);
             state.announcements_synced = cursor.announcements_synced;
             state.daily_at = cursor.daily_at;
@@ -101,6 +100,8 @@ impl Engine {
 
     /// Takes one notice into the indexes. Returns the relays that it touches.
     fn apply(&mut self, notice: Notice) -> BTreeSet<RelayId> {
+        // A number may get another meaning here.
+        self.written.forget();
         let changes = match notice {
             Notice::Repository {
                 coordinate,
@@ -144,6 +145,7 @@ impl Engine {
                 self.pending.drop_item(relay, item);
                 state.missing.insert(item);
             }
+            Change::Lowered => state.forget_sum(),
             Change::Removed => {
                 state.unconfirm(item);
                 state.missing.remove(item);
@@ -167,21 +169,20 @@ impl Engine {
     }
 
     /// What is remembered of a relay over a restart. `None` before its first connection.
-    fn cursor(&self, relay: RelayId) -> Option<(RelayUrl, Cursor)> {
-        let (url, state) = (self.relays.url(relay)?, self.relays.get(relay)?);
-        let repos = state.repos.iter().map(|repo| Item::Repo(*repo));
-        let roots = state.root_events.iter().map(|root| Item::Root(*root));
+    fn cursor(&mut self, relay: RelayId) -> Option<(RelayUrl, Cursor)> {
+        let url = self.relays.url(relay)?.clone();
+        let state = self.relays.get_mut(relay)?;
         let is_connected = self.sessions.contains_key(&relay);
         let stood_until = state.disconnected_at.filter(|_| !is_connected);
         let cursor = Cursor {
             filter_version: FILTER_VERSION,
-            confirmed: SetDigest::over(&self.wants, repos.chain(roots)),
+            confirmed: state.confirmed_sum(&self.wants),
             last_connected: state.last_connected?,
             disconnected_at: stood_until.unwrap_or(self.now),
             announcements_synced: state.announcements_synced,
             daily_at: state.daily_at,
         };
-        Some((url.clone(), cursor))
+        Some((url, cursor))
     }
 
     pub(super) fn save_cursor(&mut self, relay: RelayId) {

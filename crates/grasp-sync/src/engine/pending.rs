@@ -95,7 +95,8 @@ impl PendingBatch {
 /// The batches of one relay, and which item is in which.
 #[derive(Debug, Default)]
 pub(super) struct PendingOfRelay {
-    batches: BTreeMap<BatchId, PendingBatch>,
+    /// Boxed: most relays have one at a time, and a node of the map has room for eleven.
+    batches: BTreeMap<BatchId, Box<PendingBatch>>,
     repos: BTreeMap<RepoId, BatchId>,
     root_events: BTreeMap<RootId, BatchId>,
 }
@@ -110,7 +111,7 @@ impl PendingSyncIndex {
     /// The batches of `relay`, oldest first.
     pub fn batches(&self, relay: RelayId) -> impl Iterator<Item = &PendingBatch> {
         let of_relay = self.relays.get(&relay).into_iter();
-        of_relay.flat_map(|pending| pending.batches.values())
+        of_relay.flat_map(|pending| pending.batches.values().map(Box::as_ref))
     }
 
     /// Whether nothing at all is in flight.
@@ -154,11 +155,12 @@ impl PendingSyncIndex {
             .extend(batch.items.repos.iter().map(|repo| (*repo, id)));
         let roots = batch.items.root_events.iter().map(|root| (*root, id));
         pending.root_events.extend(roots);
-        pending.batches.insert(id, batch);
+        pending.batches.insert(id, Box::new(batch));
     }
 
     pub(super) fn get_mut(&mut self, relay: RelayId, batch: BatchId) -> Option<&mut PendingBatch> {
-        self.relays.get_mut(&relay)?.batches.get_mut(&batch)
+        let batches = &mut self.relays.get_mut(&relay)?.batches;
+        batches.get_mut(&batch).map(Box::as_mut)
     }
 
     /// The batch goes on, but this item is no longer its business: it is not wanted any more, or more of it is.
@@ -187,12 +189,12 @@ impl PendingSyncIndex {
         if pending.batches.is_empty() {
             self.relays.remove(&relay);
         }
-        Some(batch)
+        Some(*batch)
     }
 
     /// Takes all batches of a relay out.
     pub(super) fn clear(&mut self, relay: RelayId) -> Vec<PendingBatch> {
         let taken = self.relays.remove(&relay).unwrap_or_default();
-        taken.batches.into_values().collect()
+        taken.batches.into_values().map(|batch| *batch).collect()
     }
 }

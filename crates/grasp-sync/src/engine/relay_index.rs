@@ -6,10 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::cursor::SetDigest;
 use super::filters::Shape;
 use super::negentropy::Undelivered;
 use super::number::{Register, RelayId, RepoId, RootId};
-use super::repo_index::Item;
+use super::repo_index::{Item, RepoSyncIndex};
 use super::settings::{FILTER_VALUES, QUICK_RECONNECT_MAX};
 use super::time::Time;
 use crate::relay_url::RelayUrl;
@@ -140,6 +141,9 @@ pub struct RelayState {
     pub(super) daily_at: Option<Time>,
     /// Wanted, and neither confirmed nor in flight.
     pub(super) missing: Items,
+    /// The sum over what is confirmed, kept up to date as it grows. `None` after something went: what it stood for may
+    /// be forgotten already, so the sum is taken anew when it is needed.
+    confirmed_sum: Option<SetDigest>,
     pub(super) learned: Learned,
     pub(super) undelivered: Undelivered,
     /// It turned out to be this very server (SYNC-9).
@@ -158,6 +162,7 @@ impl RelayState {
             announcements_synced: false,
             daily_at: None,
             missing: Items::default(),
+            confirmed_sum: Some(SetDigest::default()),
             learned: Learned::default(),
             undelivered: Undelivered::default(),
             is_ourselves: false,
@@ -177,6 +182,7 @@ impl RelayState {
             root_events: std::mem::take(&mut self.root_events),
         });
         self.announcements_synced = false;
+        self.confirmed_sum = Some(SetDigest::default());
     }
 
     /// Whether it is confirmed.
@@ -188,16 +194,57 @@ impl RelayState {
     }
 
     /// They are confirmed from now on.
-    pub(super) fn confirm(&mut self, mut items: Items) {
-        self.repos.append(&mut items.repos);
-        self.root_events.append(&mut items.root_events);
+    pub(super) fn confirm(&mut self, items: Items, wants: &RepoSyncIndex) {
+        if let Some(sum) = &mut self.confirmed_sum {
+            let repos = items.repos.difference(&self.repos);
+            let roots = items.root_events.difference(&self.root_events);
+            let new = repos.map(|repo| Item::Repo(*repo));
+            sum.add(SetDigest::over(
+                wants,
+                new.chain(roots.map(|root| Item::Root(*root))),
+            ));
+        }
+        unite(&mut self.repos, items.repos);
+        unite(&mut self.root_events, items.root_events);
+    }
+
+    /// All of them are confirmed, and nothing else: so it was before a restart.
+    pub(super) fn confirm_again(&mut self, items: Items, sum: SetDigest) {
+        self.repos = items.repos;
+        self.root_events = items.root_events;
+        self.confirmed_sum = Some(sum);
+    }
+
+    /// Something that is confirmed counts differently from now on.
+    pub(super) fn forget_sum(&mut self) {
+        self.confirmed_sum = None;
+    }
+
+    /// The sum over what is confirmed.
+    pub(super) fn confirmed_sum(&mut self, wants: &RepoSyncIndex) -> SetDigest {
+        let sum = self.known_sum().unwrap_or_else(|| self.sum_anew(wants));
+        *self.confirmed_sum.insert(sum)
+    }
+
+    /// The sum, if it was kept up to date.
+    pub(super) fn known_sum(&self) -> Option<SetDigest> {
+        self.confirmed_sum
+    }
+
+    pub(super) fn sum_anew(&self, wants: &RepoSyncIndex) -> SetDigest {
+        let repos = self.repos.iter().map(|repo| Item::Repo(*repo));
+        let roots = self.root_events.iter().map(|root| Item::Root(*root));
+        SetDigest::over(wants, repos.chain(roots))
     }
 
     /// It is confirmed no longer.
-    pub(super) fn unconfirm(&mut self, item: Item) -> bool {
-        match item {
+    pub(super) fn unconfirm(&mut self, item: Item) {
+        let was_there = match item {
             Item::Repo(repo) => self.repos.remove(&repo),
             Item::Root(root) => self.root_events.remove(&root),
+        };
+        if was_there {
+            self.forget_sum();
         }
     }
 
@@ -210,6 +257,15 @@ impl RelayState {
     /// Wanted and neither confirmed nor in flight.
     pub fn missing(&self) -> &Items {
         &self.missing
+    }
+}
+
+/// Puts a few into many one by one; only about as many as there are is worth building the whole set anew.
+fn unite<T: Ord>(many: &mut BTreeSet<T>, mut more: BTreeSet<T>) {
+    if more.len() < many.len() / 8 {
+        many.extend(more);
+    } else {
+        many.append(&mut more);
     }
 }
 

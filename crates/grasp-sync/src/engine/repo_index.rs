@@ -82,6 +82,8 @@ pub(super) enum Change {
     Added,
     /// More of it is wanted than before.
     Raised,
+    /// Less of it is wanted than before.
+    Lowered,
     /// No longer wanted.
     Removed,
 }
@@ -215,6 +217,7 @@ impl RepoSyncIndex {
                 (None, Some(_)) => push(Item::Repo(repo), Change::Added),
                 (Some(_), None) => push(Item::Repo(repo), Change::Removed),
                 (was, is) if was < is => push(Item::Repo(repo), Change::Raised),
+                (was, is) if was > is => push(Item::Repo(repo), Change::Lowered),
                 _ => {}
             }
             let full = Some(SyncLevel::Full);
@@ -342,7 +345,10 @@ mod tests {
             [(1, 'e', Change::Added), (1, 'r', Change::Raised)]
         );
         let changes = index.announce(coordinate(1), relays([1]), SyncLevel::StateOnly);
-        assert_eq!(short(&changes), [(1, 'e', Change::Removed)]);
+        assert_eq!(
+            short(&changes),
+            [(1, 'e', Change::Removed), (1, 'r', Change::Lowered)]
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What the network makes of the engine's outputs: answers, in order, or whatever can go wrong.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use grasp_core::filter::{Filter, Matchable};
@@ -91,7 +92,10 @@ impl Sim {
                 connection,
                 subscription,
                 filters,
-            } => self.req(connection, subscription, &filters),
+            } => {
+                let filters: Vec<_> = filters.into_iter().map(Arc::unwrap_or_clone).collect();
+                self.req(connection, subscription, &filters);
+            }
             Output::Unsubscribe {
                 connection,
                 subscription,

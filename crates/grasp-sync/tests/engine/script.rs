@@ -157,7 +157,7 @@ impl Script {
                 reqs.push(Req {
                     connection: *connection,
                     subscription: *subscription,
-                    filters: filters.clone(),
+                    filters: filters.iter().map(|filter| Filter::clone(filter)).collect(),
                 });
                 false
             }

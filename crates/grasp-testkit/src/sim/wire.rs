@@ -26,7 +26,10 @@ impl<A: std::fmt::Debug> Network<A> {
                 connection,
                 subscription,
                 filters,
-            } => self.req(from, connection, subscription, &filters),
+            } => {
+                let filters: Vec<_> = filters.into_iter().map(Arc::unwrap_or_clone).collect();
+                self.req(from, connection, subscription, &filters);
+            }
             Output::Unsubscribe {
                 connection,
                 subscription,
