@@ -2,10 +2,13 @@
 //!
 //! No target may panic, run without end or keep more memory than its input weighs times a constant.
 
+use std::collections::BTreeSet;
+
 use grasp_core::Event;
 use grasp_core::announcement::Announcement;
 use grasp_core::event::VerifiedEvent;
 use grasp_core::filter::Filter;
+use grasp_core::oid::Oid;
 use grasp_core::proposal::Proposal;
 use grasp_core::related::References;
 use grasp_core::state::StateEvent;
@@ -14,6 +17,7 @@ use grasp_git::ingest::{PackLimits, scan_pack};
 use grasp_git::pktline::{DATA_MAX, Packet, Reader, decode};
 use grasp_relay::message::{ClientMessage, claimed_id};
 use grasp_sync::client::message::RelayMessage;
+use grasp_sync::fetch::{read_answer, read_refs};
 
 /// Commands of one push that are read.
 const COMMANDS_MAX: usize = 50;
@@ -101,6 +105,20 @@ pub fn answers(data: &[u8]) {
         }
         Ok(RelayMessage::NegMessage(_, message)) => assert!(message.len() * 2 <= text.len()),
         _ => {}
+    }
+}
+
+/// What a git host answers that we fetch from: a pack in packets, a refusal, or a list of refs.
+pub fn git_hosts(data: &[u8]) {
+    let wanted = BTreeSet::from([Oid::from_bytes([0xaa; 20])]);
+    if let Ok(Some(bytes)) = block_on(read_answer(data, &wanted)) {
+        assert!(
+            bytes <= data.len() as u64,
+            "nothing comes out that did not come in"
+        );
+    }
+    if let Ok(listed) = block_on(read_refs(data, &wanted)) {
+        assert!(listed.is_subset(&wanted));
     }
 }
 

@@ -23,6 +23,7 @@ use ::http::HeaderName;
 use grasp_core::clone_url::CloneUrl;
 use grasp_core::oid::Oid;
 use grasp_git::Lease;
+use tokio::io::AsyncRead;
 
 use crate::dial::{Dialler, RootCertStore, Settings};
 use crate::hunt::Fingerprint;
@@ -34,6 +35,7 @@ pub use pack::PackStream;
 
 use http::Site;
 use listing::{Advertisement, Listing};
+use pack::SideBand;
 use v2::Said;
 
 /// So often a host may refuse an object before its refs are listed.
@@ -246,7 +248,7 @@ impl Fetching<'_> {
             Err(error) => return Ok(Said::Otherwise(error)),
         };
         match answer.of_kind(v2::RESULT) {
-            Some(body) => v2::answer(body, wants).await,
+            Some(body) => v2::answer(body, wants).await.map(Said::streamed),
             None => Ok(Said::Otherwise(FetchError::NotGit(
                 "its answer is of another kind",
             ))),
@@ -346,6 +348,29 @@ async fn list_v2(site: &Site<'_>, sought: &BTreeSet<Oid>) -> Result<Listing, Fet
     let body = answer.of_kind(v2::RESULT);
     let body = body.ok_or(FetchError::NotGit("its answer is of another kind"))?;
     listing::refs(body, sought).await
+}
+
+/// Reads an answer to a fetch of `wants` as a fetch does, and drops the pack: for whoever only wants to see how that ends, such
+/// as a fuzzer. How many bytes the pack has, if there is one.
+pub async fn read_answer(
+    answer: impl AsyncRead + Unpin,
+    wants: &BTreeSet<Oid>,
+) -> Result<Option<u64>, FetchError> {
+    let Said::Pack(packets) = v2::answer(answer, wants).await? else {
+        return Ok(None);
+    };
+    let mut pack = SideBand::new(packets);
+    let copied = tokio::io::copy(&mut pack, &mut tokio::io::sink()).await;
+    copied.map(Some).map_err(FetchError::of)
+}
+
+/// Reads a list of refs as a fetch does, in either protocol, and says which of `sought` it names. As [`read_answer`].
+pub async fn read_refs(list: &[u8], sought: &BTreeSet<Oid>) -> Result<BTreeSet<Oid>, FetchError> {
+    match listing::advertisement(list, sought).await {
+        Ok(Advertisement::Refs(listing)) => Ok(listing.listed),
+        Ok(Advertisement::VersionTwo) => Ok(BTreeSet::new()),
+        Err(_) => Ok(listing::refs(list, sought).await?.listed),
+    }
 }
 
 /// Whether asking in another way is of no use. A server that does not know what is wanted of it answers with nearly

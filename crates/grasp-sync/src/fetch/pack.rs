@@ -51,7 +51,7 @@ impl AsyncRead for PackStream {
 
 /// Takes the data out of side-band packets.
 #[derive(Debug)]
-struct SideBand<R> {
+pub(super) struct SideBand<R> {
     inner: R,
     place: Place,
     words_left: u64,
@@ -75,7 +75,7 @@ enum Place {
 }
 
 impl<R> SideBand<R> {
-    fn new(inner: R) -> Self {
+    pub(super) fn new(inner: R) -> Self {
         Self {
             inner,
             place: Place::Digits([0; 4], 0),

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use grasp_core::oid::Oid;
 use grasp_git::pktline::{DATA_MAX, Packet, Reader, delimiter, flush, line};
+use tokio::io::AsyncRead;
 
 use super::http::Body;
 use super::{FetchError, PackStream};
@@ -47,9 +48,9 @@ pub(super) fn list_refs() -> Vec<u8> {
 
 /// What a host says to a wish.
 #[derive(Debug)]
-pub(super) enum Said {
+pub(super) enum Said<P = PackStream> {
     /// Here it is.
-    Pack(PackStream),
+    Pack(P),
     /// Nothing had to be sent: all of it is here.
     Nothing,
     /// It has no such object, or does not give it out.
@@ -58,8 +59,23 @@ pub(super) enum Said {
     Otherwise(FetchError),
 }
 
-/// Reads an answer to [`fetch`] up to where its pack begins.
-pub(super) async fn answer(body: Body, wants: &BTreeSet<Oid>) -> Result<Said, FetchError> {
+impl Said<Body> {
+    /// With the pack as a stream of its own bytes.
+    pub(super) fn streamed(self) -> Said {
+        match self {
+            Self::Pack(body) => Said::Pack(PackStream::of_peer(body)),
+            Self::Nothing => Said::Nothing,
+            Self::Lacks(oid) => Said::Lacks(oid),
+            Self::Otherwise(error) => Said::Otherwise(error),
+        }
+    }
+}
+
+/// Reads an answer to [`fetch`] up to where the packets of its pack begin.
+pub(super) async fn answer<R: AsyncRead + Unpin>(
+    body: R,
+    wants: &BTreeSet<Oid>,
+) -> Result<Said<R>, FetchError> {
     let mut reader = Reader::new(body, DATA_MAX);
     let mut left = PREFACE_BYTES_MAX;
     loop {
@@ -90,7 +106,7 @@ pub(super) async fn answer(body: Body, wants: &BTreeSet<Oid>) -> Result<Said, Fe
             limit: PREFACE_BYTES_MAX as u64,
         })?;
     }
-    Ok(Said::Pack(PackStream::of_peer(reader.into_inner())))
+    Ok(Said::Pack(reader.into_inner()))
 }
 
 /// Which of `wants` a refusal names. Git says `upload-pack: not our ref <oid>`, others put it differently.

@@ -39,6 +39,7 @@ fn no_input_makes_a_parser_panic() {
         run("messages", targets::messages),
         run("answers", targets::answers),
         run("events", targets::events),
+        run("git_hosts", targets::git_hosts),
     ];
     assert!(inputs.iter().all(|count| *count >= 10), "{inputs:?}");
 }
