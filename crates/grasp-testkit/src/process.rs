@@ -46,11 +46,13 @@ fn private_memory_of(pid: u32) -> u64 {
 
 /// Resident memory of a process and all below it, in bytes.
 pub fn resident_memory(root: u32) -> u64 {
-    let of = |pid| {
-        std::fs::read_to_string(format!("/proc/{pid}/status"))
-            .map_or(0, |status| kib(&status, "VmRSS:") * 1024)
-    };
-    tree(root).into_iter().map(of).sum()
+    tree(root).into_iter().map(resident_memory_of).sum()
+}
+
+/// Resident memory of one process alone, in bytes.
+pub fn resident_memory_of(pid: u32) -> u64 {
+    std::fs::read_to_string(format!("/proc/{pid}/status"))
+        .map_or(0, |status| kib(&status, "VmRSS:") * 1024)
 }
 
 /// How many processes of this machine have `text` in their command line.
