@@ -48,6 +48,18 @@ impl Clock {
         self.tick().wall
     }
 
+    /// Milliseconds since 1970.
+    pub(crate) fn millis(&self) -> u64 {
+        match self {
+            Self::System { .. } => {
+                let wall = SystemTime::now().duration_since(UNIX_EPOCH);
+                let millis = wall.unwrap_or_default().as_millis();
+                u64::try_from(millis).unwrap_or(u64::MAX)
+            }
+            Self::Manual(_) => self.now().as_secs() * 1_000,
+        }
+    }
+
     /// Both times at this moment.
     pub fn tick(&self) -> Tick {
         match self {

@@ -8,6 +8,7 @@
 
 mod clock;
 pub mod control;
+mod hunt;
 mod listener;
 mod metrics;
 pub mod pages;
@@ -35,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use control::{Desk, Socket};
+use hunt::Hunting;
 use listener::Answer as _;
 use metrics::Monitoring;
 use routes::Mount;
@@ -43,8 +45,8 @@ use sync::Following;
 
 pub use clock::Clock;
 pub use service::{
-    CheckError, Checked, Ejected, ExplainError, Explained, Finding, HeldScope, Landing, Places,
-    Refusal, Refused, Restored, Service, Surveyed, TakeError, Taken, Unwanted,
+    CheckError, Checked, Ejected, ExplainError, Explained, Finding, HeldScope, Landing, OwedError,
+    Places, Refusal, Refused, Restored, Service, Surveyed, TakeError, Taken, Unwanted,
 };
 pub use settings::{Build, Exposure, GitLimits, MonitoringSettings, Settings, Timers};
 pub use sync::{FollowSettings, Follower};
@@ -144,6 +146,7 @@ impl Server {
             relays_listed: settings.monitoring.relays_listed,
             build: settings.monitoring.build,
             following: Arc::default(),
+            hunting: Arc::default(),
         };
         let document = grasp_relay::nip11::document(&settings.info, &settings.relay);
         let relay = Relay::new(Parts {
@@ -243,6 +246,10 @@ impl Server {
             monitoring: self.monitoring_listener.as_ref().and_then(address),
         });
         let service = &self.service;
+        let hunting = self.follow.as_ref().map(|it| Hunting::start(service, it));
+        if let Some(hunting) = &hunting {
+            self.monitoring.hunt(hunting.view());
+        }
         let following = self.follow.map(|it| Following::start(service, it));
         if let Some(following) = &following {
             self.monitoring.follow(following.view());
@@ -272,6 +279,9 @@ impl Server {
         }
         if let Some(following) = following {
             following.stop().await;
+        }
+        if let Some(hunting) = hunting {
+            hunting.stop().await;
         }
         if let Some(monitored) = monitored {
             // Its listener ends by `stop`; a scrape that still runs is of no use any more.

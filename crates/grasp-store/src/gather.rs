@@ -154,19 +154,12 @@ impl View<'_> {
         }
         let mut owners = BTreeSet::new();
         for row in self.tables.listings.prefix_iter(self.reading, &start)? {
-            let (stage, owner) = row?
-                .1
-                .split_first()
-                .ok_or(StoreError::Corrupt("listings"))?;
-            let stage = stage_of(*stage).ok_or(StoreError::Corrupt("listings"))?;
-            let owner = owner
-                .try_into()
-                .map_err(|_| StoreError::Corrupt("listings"))?;
+            let (stage, owner) = read_listing(row?.1)?;
             if owners.len() == ANNOUNCEMENTS_MAX {
                 break;
             }
             if counts(stage) {
-                owners.insert(PublicKey::from_byte_array(owner));
+                owners.insert(owner);
             }
         }
         Ok(owners)
@@ -185,6 +178,23 @@ impl View<'_> {
             }
         }
         Ok(false)
+    }
+
+    /// Everybody whose announcement of `identifier` is served, waiting or parked; at most as many as join a
+    /// resolution (MNT-10).
+    pub fn owners_of(&self, identifier: &Identifier) -> Result<Vec<PublicKey>, StoreError> {
+        let start = Key::new(&[&ANYBODY, &self.hash.identifier(identifier)]);
+        let mut owners = BTreeSet::new();
+        for row in self.tables.listings.prefix_iter(self.reading, &start)? {
+            let (stage, owner) = read_listing(row?.1)?;
+            if owners.len() == ANNOUNCEMENTS_MAX {
+                break;
+            }
+            if counts(stage, History::Current) {
+                owners.insert(owner);
+            }
+        }
+        Ok(owners.into_iter().collect())
     }
 
     fn gather_announcements(
@@ -304,6 +314,15 @@ impl View<'_> {
         view.uploads = uploads.into_values().collect();
         Ok(())
     }
+}
+
+fn read_listing(value: &[u8]) -> Result<(Stage, PublicKey), StoreError> {
+    let read = || {
+        let (stage, owner) = value.split_first()?;
+        let owner = PublicKey::from_byte_array(owner.try_into().ok()?);
+        Some((stage_of(*stage)?, owner))
+    };
+    read().ok_or(StoreError::Corrupt("listings"))
 }
 
 fn counts(stage: Stage, history: History) -> bool {

@@ -20,6 +20,7 @@ use grasp_server::{
     Build, Exposure, FollowSettings, GitLimits, MonitoringSettings, Settings, Timers,
 };
 use grasp_store::StoreConfig;
+use grasp_sync::hunt::HuntSettings;
 use grasp_sync::outbound::OutboundPolicy;
 use nostr::key::{Keys, PublicKey};
 use tempfile::TempDir;
@@ -141,7 +142,23 @@ pub(crate) fn following(config: &Config, owner: Keys) -> FollowSettings {
             },
         },
         descendants: sync.sync_recursive_descendant_limit.get(),
+        hunt: hunt(config),
+        proposal_urls: config.hunt.hunt_pr_urls.get(),
         owner,
+    }
+}
+
+/// How git data is looked for.
+fn hunt(config: &Config) -> HuntSettings {
+    let hunt = &config.hunt;
+    HuntSettings {
+        fetches_max: hunt.hunt_processes,
+        per_domain: hunt.hunt_per_domain,
+        per_grasp_host: hunt.hunt_per_grasp_host,
+        per_group: hunt.hunt_per_group,
+        per_minute: hunt.hunt_per_minute,
+        grasp_per_minute: hunt.hunt_grasp_per_minute,
+        naughty_pause: config.sync.naughty_list_expiration_hours.0,
     }
 }
 
@@ -307,7 +324,7 @@ fn info(config: &Config, owner: PublicKey) -> Info {
     if config.public.base_path().is_empty() {
         supported_nips.push(5);
     }
-    let mut supported_grasps = vec!["GRASP-01".to_owned()];
+    let mut supported_grasps = vec!["GRASP-01".to_owned(), "GRASP-02".to_owned()];
     if config.service.grasp06_enable {
         supported_grasps.push("GRASP-06".to_owned());
     }

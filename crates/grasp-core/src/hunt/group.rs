@@ -28,6 +28,12 @@ pub(super) struct Group<'v> {
 impl<'v> Group<'v> {
     /// All groups that have a repository and somebody who may move its refs.
     pub(super) fn all(view: &'v RepoView, policy: &Policy) -> Vec<Self> {
+        let known = Self::known(view, policy).into_iter();
+        known.filter(|group| !group.owners.is_empty()).collect()
+    }
+
+    /// Those too whose repository is gone for now, and may come back (PUR-5).
+    pub(super) fn known(view: &'v RepoView, policy: &Policy) -> Vec<Self> {
         let groups = Groups::of(view, policy);
         let has_repository = |owner: &PublicKey| {
             let versions = view.announcements.get(owner).into_iter().flatten();
@@ -54,7 +60,6 @@ impl<'v> Group<'v> {
                     view,
                 })
             })
-            .filter(|group| !group.owners.is_empty())
             .collect()
     }
 

@@ -4,6 +4,7 @@
 //! are wanted, for whose repository, and whom to ask. *Invariant:* what is asked of an address that somebody
 //! named is only what that somebody's word counts for: a stranger's address is never asked for others' objects.
 
+mod evidence;
 mod group;
 mod owed;
 mod sources;
@@ -19,6 +20,7 @@ use crate::clone_url::CloneUrl;
 use crate::name::RepoAddress;
 use crate::oid::Oid;
 use crate::policy::Policy;
+use crate::state::StateEvent;
 use crate::view::{ObjectFacts, RepoView};
 
 /// At most so many objects of one group are wanted at a time; more than one state can name. The rest is wanted once these are
@@ -124,6 +126,12 @@ pub fn sought(view: &RepoView, policy: &Policy) -> Sought {
 /// served repository before the others.
 pub fn owed(view: &RepoView, facts: &ObjectFacts, urls: &ProposalUrls, policy: &Policy) -> Owed {
     owed::owed(view, facts, urls, policy)
+}
+
+/// Where it may be seen that a state which expired here has its data by now: whom to ask, if it is the newest one of
+/// those whose states count (PUR-14); else nobody.
+pub fn evidence(state: &StateEvent, view: &RepoView, policy: &Policy) -> Vec<CloneUrl> {
+    evidence::sources(state, view, policy)
 }
 
 /// The repositories whose objects a fetch for this group may build on, and that take from each other: those of its owners and

@@ -180,10 +180,15 @@ impl Desk {
         let repo = explain::repository(repository)
             .ok_or_else(|| Failure::NoRepository(repository.to_owned()))?;
         let explained = self.service().explain(&repo).await?;
+        let hunted = match self.monitoring.hunting.get() {
+            Some(hunting) => explain::hunted(&explained, &hunting.report().await),
+            None => None,
+        };
         let reply = if json {
-            Reply::Value(explain::value(&explained))
+            Reply::Value(explain::value(&explained, hunted.as_ref()))
         } else {
-            Reply::Text(explain::text(&explained, self.service().clock.now()))
+            let now = self.service().clock.now();
+            Reply::Text(explain::text(&explained, hunted.as_ref(), now))
         };
         tell(replies, reply).await;
         Ok(0)

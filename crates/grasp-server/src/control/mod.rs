@@ -9,6 +9,7 @@ mod desk;
 mod disk;
 mod explain;
 mod holding;
+mod hunt;
 mod message;
 mod socket;
 mod status;

@@ -8,7 +8,11 @@ use tokio::sync::mpsc;
 
 use super::desk::Failure;
 use super::text::{Rows, from_now, tell};
-use super::{Desk, Reply};
+use super::{Desk, Reply, hunt};
+use crate::hunt::Ledger;
+
+/// So many identifiers are told of on a terminal.
+const HUNTS_MAX: usize = 20;
 
 impl Desk {
     pub(super) async fn sync_status(
@@ -23,21 +27,45 @@ impl Desk {
         };
         let mut relays = state.relays;
         relays.sort_by(|a, b| a.url.cmp(&b.url));
+        let ledger = match self.monitoring.hunting.get() {
+            Some(hunting) => hunting.report().await,
+            None => Ledger::default(),
+        };
         if json {
             for report in &relays {
                 if !tell(replies, Reply::Value(value(report))).await {
+                    return Ok(0);
+                }
+            }
+            for (identifier, page) in ledger.pages() {
+                if !tell(replies, Reply::Value(hunt::value(identifier, page))).await {
                     break;
                 }
             }
             return Ok(0);
         }
         let now = self.service().clock.now();
-        tell(replies, Reply::Text(text(&relays, state.sizes, now))).await;
+        let mut rows = rows(&relays, state.sizes, now);
+        looked_for(&mut rows, &ledger, now);
+        tell(replies, Reply::Text(rows.text())).await;
         Ok(0)
     }
 }
 
-fn text(relays: &[RelayReport], sizes: Sizes, now: Timestamp) -> String {
+/// The git data that is due soonest.
+fn looked_for(rows: &mut Rows, ledger: &Ledger, now: Timestamp) {
+    let mut pages: Vec<_> = ledger.pages().collect();
+    pages.sort_by_key(|(_, page)| page.next_attempt);
+    for (identifier, page) in pages.iter().take(HUNTS_MAX) {
+        hunt::rows(rows, identifier, page, now);
+    }
+    if pages.len() > HUNTS_MAX {
+        let others = pages.len() - HUNTS_MAX;
+        rows.heading(&format!("and git data of {others} more (--json has all)"));
+    }
+}
+
+fn rows(relays: &[RelayReport], sizes: Sizes, now: Timestamp) -> Rows {
     let mut rows = Rows::default();
     if relays.is_empty() {
         rows.heading("no other server is followed: no announcement here lists another relay");
@@ -67,10 +95,10 @@ fn text(relays: &[RelayReport], sizes: Sizes, now: Timestamp) -> String {
     rows.row("kept, to be tried again", sizes.orphans);
     rows.row("what they hang on, asked for", sizes.dependencies);
     rows.row("remembered by id", sizes.marks);
-    rows.text()
+    rows
 }
 
-fn when(at: Time, now: Timestamp) -> String {
+pub(super) fn when(at: Time, now: Timestamp) -> String {
     if at.as_secs() <= now.as_secs() {
         return "now".to_owned();
     }
@@ -158,7 +186,7 @@ mod tests {
     #[test]
     fn an_operator_reads_why_a_relay_is_away_and_when_it_is_tried() {
         let now = Timestamp::from_secs(1_000);
-        let text = text(&[report()], Sizes::default(), now);
+        let text = rows(&[report()], Sizes::default(), now).text();
         for part in [
             "wss://a.example.com\n",
             "disconnected",
@@ -168,7 +196,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part:?} in {text}");
         }
-        let nobody = super::text(&[], Sizes::default(), now);
+        let nobody = rows(&[], Sizes::default(), now).text();
         assert!(nobody.contains("no other server is followed"));
         assert_eq!(value(&report())["next_attempt"], 1_030);
     }

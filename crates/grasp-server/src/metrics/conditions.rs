@@ -29,6 +29,11 @@ impl Conditions {
         }
     }
 
+    /// Whether objects of its refs are gone.
+    pub(crate) fn is_degraded(&self, repository: &RepoAddress) -> bool {
+        self.lock().get(repository).is_some_and(|one| one.degraded)
+    }
+
     /// How many are frozen.
     pub(crate) fn frozen(&self) -> usize {
         self.lock().values().filter(|one| one.frozen).count()

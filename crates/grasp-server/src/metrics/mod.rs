@@ -8,6 +8,7 @@
 mod conditions;
 mod git;
 mod holding;
+mod hunt;
 mod labels;
 mod process;
 mod removal;
@@ -24,6 +25,7 @@ use grasp_metrics::{Family, Histogram, Histograms, Table};
 pub(crate) use conditions::{Condition, Conditions};
 pub(crate) use git::{Request, Response};
 pub(crate) use holding::{Holding, Outcome, Phase, Recovery, Why};
+pub(crate) use hunt::{Hunting, Role, Sought};
 pub(crate) use labels::{Authorization, Bound, Direction, Kind, Operation, Reason, Status};
 pub(crate) use render::Monitoring;
 pub(crate) use requests::RequestCleanups;
@@ -70,6 +72,8 @@ pub(crate) struct Metrics {
     pub(crate) holding: Holding,
     /// Following other servers.
     pub(crate) sync: Sync,
+    /// Looking for git data elsewhere.
+    pub(crate) hunting: Hunting,
 }
 
 impl Default for Metrics {
@@ -90,6 +94,7 @@ impl Default for Metrics {
             removal: removal::Removal::default(),
             holding: Holding::default(),
             sync: Sync::default(),
+            hunting: Hunting::default(),
         }
     }
 }

@@ -11,6 +11,7 @@ use tracing::error;
 
 use super::labels::Waiting;
 use super::{Bound, Metrics, SyncState, process};
+use crate::hunt::HuntingView;
 use crate::service::Service;
 use crate::settings::Build;
 use crate::sync::FollowingView;
@@ -43,6 +44,8 @@ pub(crate) struct Monitoring {
     pub(crate) build: Build,
     /// How following other servers is doing, while it runs.
     pub(crate) following: Arc<OnceLock<FollowingView>>,
+    /// How looking for git data is doing, while it runs.
+    pub(crate) hunting: Arc<OnceLock<HuntingView>>,
 }
 
 impl Monitoring {
@@ -50,6 +53,11 @@ impl Monitoring {
     pub(crate) fn follow(&self, view: FollowingView) {
         // A server runs once.
         let _ = self.following.set(view);
+    }
+
+    /// Git data is looked for from now on.
+    pub(crate) fn hunt(&self, view: HuntingView) {
+        let _ = self.hunting.set(view);
     }
 
     /// The whole page.
@@ -75,6 +83,9 @@ impl Monitoring {
             let bootstrap = following.bootstrap();
             let metrics = &self.metrics().sync;
             metrics.render(&mut text, state, bootstrap, self.relays_listed);
+        }
+        if self.hunting.get().is_some() {
+            self.metrics().hunting.render(&mut text);
         }
         self.store(&mut text);
         self.program(&mut text);

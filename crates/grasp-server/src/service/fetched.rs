@@ -261,6 +261,9 @@ impl Landing {
     ) -> Result<Taken, TakeError> {
         let Self { service, into, .. } = self;
         let landing = self.clone();
+        // Whoever waits for this may go away too.
+        let stop = stop.child_token();
+        let _gone = stop.clone().drop_guard();
         let interrupt = Interrupt::default();
         let flag = interrupt.flag();
         let reader = Interruptible::new(pack, stop.clone());

@@ -5,11 +5,13 @@
 //! the commit nothing can refuse; what then fails is tried again from the mark that the commit left.
 
 mod check;
+mod dispute;
 mod explain;
 mod facts;
 mod fetched;
 mod holding;
 mod lists;
+mod owed;
 mod pack;
 mod page;
 mod push;
@@ -26,7 +28,7 @@ mod sweep;
 mod verifier;
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use grasp_core::clock_step::Tick;
@@ -47,6 +49,7 @@ pub use check::{CheckError, Checked, Finding, Places, Unwanted};
 pub use explain::{ExplainError, Explained};
 pub use fetched::{Landing, TakeError, Taken};
 pub use holding::{Ejected, HeldScope, Restored};
+pub use owed::OwedError;
 pub(crate) use page::RepositorySeen;
 pub(crate) use push::PushLimits;
 pub(crate) use refs::RefsError;
@@ -75,6 +78,8 @@ pub struct Service {
     planning: Arc<tokio::sync::Mutex<()>>,
     /// When the clock was looked at last (PUR-16).
     last_tick: Arc<Mutex<Tick>>,
+    /// What expired here and may have its data elsewhere (PUR-14).
+    disputes: Arc<Mutex<dispute::Disputes>>,
 }
 
 /// What is left to do after a commit.
@@ -144,6 +149,7 @@ impl Service {
             push_limits: Arc::new(push_limits),
             reconciling: Arc::new(Semaphore::new(RECONCILING)),
             planning: Arc::default(),
+            disputes: Arc::default(),
         }
     }
 
@@ -155,6 +161,11 @@ impl Service {
     /// The repositories, for readers beside the git routes. Refs change by reconciling only.
     pub fn repositories(&self) -> &Repositories {
         &self.git
+    }
+
+    /// States that expired here and that others speak of. Whole even after a panic: a change is one step.
+    pub(crate) fn disputes(&self) -> MutexGuard<'_, dispute::Disputes> {
+        self.disputes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the operator decided.
@@ -211,14 +222,34 @@ impl Service {
             let Ok(_permit) = self.reconciling.clone().acquire_owned().await else {
                 return;
             };
-            let service = self.clone();
-            let outcome = self.blocking(move || service.reconcile(&repository)).await;
+            let conditions = &self.metrics.conditions;
+            let was_degraded = conditions.is_degraded(&repository);
+            let (service, at) = (self.clone(), repository.clone());
+            let outcome = self.blocking(move || service.reconcile(&at)).await;
+            if conditions.is_degraded(&repository) && !was_degraded {
+                self.hunt_for(&repository).await;
+            }
             if let Err(failure) = outcome {
                 error!(
                     error = &failure as &dyn std::error::Error,
                     "a repository is not in line yet"
                 );
             }
+        }
+    }
+
+    /// REF-8: what is gone here may be elsewhere.
+    async fn hunt_for(&self, repository: &RepoAddress) {
+        let hunt = Change::Hunt {
+            identifier: repository.identifier().clone(),
+            not_before_ms: self.clock.millis(),
+        };
+        let queued = self.store.commit(move |_| Ok((vec![hunt.clone()], ())));
+        if let Err(failure) = queued.await {
+            error!(
+                error = &failure as &dyn std::error::Error,
+                %repository, "objects that are gone are not looked for elsewhere before the next start"
+            );
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use grasp_core::admission::Answer;
+use grasp_core::admission::{Answer, Rejection};
 use grasp_core::event::{VerifiedEvent, kind};
 use grasp_core::filter::Filter;
 use grasp_core::lifecycle::Change;
@@ -117,6 +117,10 @@ impl Home {
         let admitted = self.service.admit_answer(event.clone(), origin, turn);
         match admitted.await {
             Ok(Answer::Rejected(rejection)) => {
+                if rejection == Rejection::PreviouslyExpired && event.kind() == kind::STATE {
+                    let now = self.service.clock.now();
+                    self.service.disputes().add(event.clone(), now);
+                }
                 let now = self.now();
                 let mut intake = self.intake();
                 !intake.refused(event.clone(), from, &rejection, now)

@@ -153,6 +153,6 @@ async fn follow(driver: Driver<Home>, handle: Handle, feed: Feed, home: Arc<Home
 }
 
 /// Where the engine's chance comes from: a start differs from the next, no more is needed.
-fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     std::hash::RandomState::new().build_hasher().finish()
 }

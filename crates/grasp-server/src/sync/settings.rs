@@ -1,5 +1,6 @@
 //! What an operator decides about following other servers.
 
+use grasp_sync::hunt::HuntSettings;
 use grasp_sync::{dial, engine, intake};
 use nostr::key::Keys;
 
@@ -13,6 +14,10 @@ pub struct FollowSettings {
     pub intake: intake::Settings,
     /// Replies of one root that are asked about (SYNC-35).
     pub descendants: usize,
+    /// How git data is looked for.
+    pub hunt: HuntSettings,
+    /// Of each proposal so many `clone` addresses count (ANN-8).
+    pub proposal_urls: usize,
     /// The key of the relay's owner: peers that ask who we are get a proof by it (SYNC-36).
     pub owner: Keys,
 }
@@ -23,6 +28,7 @@ impl std::fmt::Debug for FollowSettings {
             .field("engine", &self.engine)
             .field("dial", &self.dial)
             .field("intake", &self.intake)
+            .field("hunt", &self.hunt)
             .finish_non_exhaustive()
     }
 }

@@ -2,18 +2,23 @@
 
 use std::collections::BTreeSet;
 
+use grasp_core::admission::Answer;
+use grasp_core::clone_url::CloneUrl;
+use grasp_core::event::VerifiedEvent;
 use grasp_core::lifecycle::Stage;
 use grasp_core::name::{Coordinate, RepoAddress};
 use grasp_core::oid::Oid;
+use grasp_core::state::StateEvent;
 use grasp_server::{Landing, TakeError, Taken};
+use grasp_store::CommitVersion;
 use grasp_testkit::Person;
 use tokio::io::AsyncWriteExt as _;
 use tokio_util::sync::CancellationToken;
 
 use crate::history::{self, Commit, commit};
 use crate::world::{
-    REPO, WAITING, World, address, announcing, listing, main_at, main_only, proposing, prs_url,
-    refs_at,
+    HOST, REPO, WAITING, World, address, announcing, listing, main_at, main_only, proposing,
+    prs_url, refs_at,
 };
 
 fn alice() -> Person {
@@ -30,6 +35,10 @@ fn oid(commit: &Commit) -> Oid {
 
 fn wants(commits: &[&Commit]) -> BTreeSet<Oid> {
     commits.iter().map(|commit| oid(commit)).collect()
+}
+
+fn announced_at(owner: &Person) -> String {
+    format!("https://{HOST}/{}/{REPO}.git", owner.npub())
 }
 
 fn prs(submitter: &Person) -> RepoAddress {
@@ -60,6 +69,13 @@ impl World {
     async fn land(&self, into: &RepoAddress, wanted: &[&Commit]) -> Landing {
         let landing = self.service().land(into, &wants(wanted)).await;
         landing.expect("readable").expect("it is needed")
+    }
+
+    /// The commit that last asked to look for the git data.
+    fn asked_for(&self) -> CommitVersion {
+        let snapshot = self.service().store().snapshot().expect("readable");
+        let hunts = snapshot.view().hunts(None, 2).expect("readable");
+        hunts.first().expect("it was announced").asked_in
     }
 
     fn packs_of(&self, owner: &Person) -> usize {
@@ -365,6 +381,7 @@ async fn a_degraded_repository_is_refilled() {
     let mut world = World::new();
     world.serving(&alice()).await;
     let first = commit(0).await;
+    let asked = world.asked_for();
     world.stop().await;
     for entry in std::fs::read_dir(world.path(&alice()).join("objects/pack")).expect("a folder") {
         std::fs::remove_file(entry.expect("an entry").path()).expect("ours");
@@ -372,6 +389,7 @@ async fn a_degraded_repository_is_refilled() {
     world.start().await;
     world.recheck(&alice()).await;
     assert_ne!(world.refs(&alice()), Some(main_only(first)));
+    assert!(world.asked_for() > asked, "the hunt is woken");
     kept(
         &[first],
         &world.fetch(&address(&alice()), &[first], &[first]).await,
@@ -420,4 +438,30 @@ async fn below_the_disk_floor_nothing_is_fetched() {
         .await;
     assert!(refused.expect_err("the disk is full").is_ours());
     assert_eq!(world.refusals("disk_floor").await, 1);
+}
+
+/// PUR-14, PUR-5: what expired here waits again once its data was seen elsewhere.
+#[tokio::test]
+async fn a_mark_yields_when_the_data_was_seen() {
+    let world = World::new();
+    let place = "https://there.example/project.git";
+    let clone = ["clone", &announced_at(&alice()), place];
+    let announcement = announcing(&alice()).without("clone").tag(clone).sign();
+    world.send(&announcement).await.waits();
+    let state = main_at(&alice(), commit(0).await);
+    world.send(&state).await.waits();
+    world.pass(WAITING).await;
+    assert!(world.is_marked(&state) && world.stage(&state).is_none());
+    world.sync(&state).await.is_refused();
+    let verified = VerifiedEvent::verify(state.clone()).expect("it is signed");
+    let parsed = StateEvent::parse(verified.clone()).expect("a state");
+    let witnesses = world.service().witnesses(&parsed).expect("readable");
+    let witnesses: Vec<&str> = witnesses.iter().map(CloneUrl::as_str).collect();
+    assert_eq!(witnesses, [place]);
+    let answer = world.service().believe(verified).await.expect("stored");
+    assert_eq!(answer, Answer::Purgatory);
+    assert_eq!(world.stage(&state), Some(Stage::Waiting));
+    assert_eq!(world.stage(&announcement), Some(Stage::Waiting));
+    let none = world.service().witnesses(&parsed).expect("readable");
+    assert_eq!(none, [], "it is not marked any more");
 }

@@ -77,9 +77,7 @@ settings! {
         hunt_delay_ms: Milliseconds = "180000";
         /// The same for an event that came by sync.
         hunt_delay_synced_ms: Milliseconds = "500";
-    }
-    later {
-        /// Git processes running.
+        /// Fetches running, in all.
         hunt_processes: NonZero<usize> = "16";
         /// Fetches running against one domain.
         hunt_per_domain: NonZero<usize> = "5";

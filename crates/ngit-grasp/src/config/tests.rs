@@ -124,12 +124,12 @@ fn what_has_no_effect_yet_is_accepted_and_named_once_if_it_was_changed() {
         ("NGIT_DOMAIN", "grasp.example.com"),
         ("NGIT_METRICS_ENABLED", "true"),
         ("NGIT_ARCHIVE_ALL", "true"),
-        ("NGIT_HUNT_PROCESSES", "4"),
+        ("NGIT_GIT_CACHE_BYTES", "4"),
     ])
     .expect("valid");
     assert_eq!(
         loaded.warnings,
-        ["set, but without effect in this version: NGIT_HUNT_PROCESSES, NGIT_ARCHIVE_ALL"]
+        ["set, but without effect in this version: NGIT_GIT_CACHE_BYTES, NGIT_ARCHIVE_ALL"]
     );
 }
 

@@ -18,6 +18,7 @@ mod footprint;
 mod framing;
 mod holding;
 mod http_routes;
+mod hunt;
 mod large;
 mod lists;
 mod maintainers;

@@ -8,7 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use grasp_testkit::wait::eventually;
-use grasp_testkit::{GitHome, HttpConnection, HttpResponse, Maintainer, Person, Server, json};
+use grasp_testkit::{
+    Behaviour, GitHome, GitHost, HttpConnection, HttpResponse, Maintainer, Person, Server, json,
+};
 
 /// Each series with its labels, and its value.
 type Series = BTreeMap<String, f64>;
@@ -189,7 +191,8 @@ async fn every_series_moves_when_what_it_counts_happens() {
 /// PUR-1, §20
 #[tokio::test]
 async fn what_waits_is_counted_by_its_sort() {
-    let server = Server::spawn().await;
+    let server = Server::configured();
+    let server = server.env("NGIT_HUNT_DELAY_MS", 180_000).spawn().await;
     let alice = Maintainer::announcing("project", &server).await;
     let first = alice.commit("first").await;
     alice.publish_state([("refs/heads/main", &first)]).await;
@@ -240,12 +243,70 @@ async fn the_process_is_described_as_everywhere() {
     );
 }
 
-/// §20: a zero would say that a feature works and is idle.
+/// What looking for git data elsewhere causes.
+const HUNTED: &[(&str, f64)] = &[
+    ("ngit_purgatory_git_fetch_passes_total", 1.0),
+    (
+        "ngit_purgatory_git_fetch_oids_total{kind=\"residual_missing\"}",
+        1.0,
+    ),
+    ("ngit_purgatory_git_fetch_oids_total{kind=\"fetched\"}", 1.0),
+    (
+        "ngit_purgatory_git_subprocess_active{operation=\"fetch\",role=\"primary\"}",
+        1.0,
+    ),
+    (
+        "ngit_purgatory_git_subprocess_total{operation=\"fetch\",role=\"primary\",outcome=\"complete\"}",
+        1.0,
+    ),
+    (
+        "ngit_purgatory_git_subprocess_total{operation=\"fetch\",role=\"primary\",outcome=\"lacks\"}",
+        1.0,
+    ),
+    (
+        "ngit_purgatory_git_subprocess_duration_seconds_count{role=\"primary\"}",
+        1.0,
+    ),
+    (
+        "ngit_purgatory_git_subprocess_output_bytes_total{operation=\"fetch\",role=\"primary\",stream=\"stdout\"}",
+        1.0,
+    ),
+];
+
+/// §20, HUNT-5: one host has another history, the next the right one, and a third is silent.
 #[tokio::test]
-async fn what_does_not_exist_yet_has_no_series() {
-    let seen = scrape(&Server::spawn().await).await;
-    let absent = "ngit_purgatory_git_";
-    assert!(!seen.keys().any(|name| name.starts_with(absent)));
+async fn what_is_looked_for_elsewhere_is_counted() {
+    let server = Server::configured().env("NGIT_SYNC_ALLOW_NON_GLOBAL_TARGETS", true);
+    let server = server.spawn().await;
+    let before = scrape(&server).await;
+    let (other, good) = (GitHost::start().await, GitHost::start().await);
+    let silent = GitHost::behaving(Behaviour::Silent).await;
+    let publish = async |identifier: &str, hosts: &[&GitHost]| {
+        let alice = Maintainer::new(identifier, server.endpoint()).await;
+        let tip = alice.commit("first").await;
+        let urls = hosts.iter().map(|host| host.url(identifier));
+        let clone = ["clone".to_owned(), alice.url()].into_iter().chain(urls);
+        let announcement = alice.person.announcement(identifier, server.endpoint());
+        let announcement = announcement.without("clone").tag(clone).sign();
+        server.publish(&announcement).await.accepted();
+        good.hold(identifier, &alice.work, &["main"]).await;
+        alice.publish_state([("refs/heads/main", &tip)]).await
+    };
+    let stranger = GitHome::new().init("stranger").await;
+    stranger.commit("another history").await;
+    other.hold("project", &stranger, &["main"]).await;
+    let state = publish("project", &[&other, &good]).await;
+    publish("silent", &[&silent]).await;
+    server.eventually_serves(&state).await;
+    eventually("every series has moved", async || {
+        let after = scrape(&server).await;
+        let still = still(&before, &after, HUNTED);
+        if !still.is_empty() {
+            eprintln!("{still:#?}");
+        }
+        still.is_empty()
+    })
+    .await;
 }
 
 /// BND-1: what refuses is documented, and what is documented refuses.

@@ -12,10 +12,12 @@ use grasp_core::refname::RefName;
 use grasp_core::{PublicKey, Timestamp};
 use serde_json::{Value, json};
 
+use crate::control::hunt;
+use crate::hunt::Page;
 use crate::service::{Explained, Refusal, Refused};
 
 /// The whole explanation.
-pub(in crate::control) fn value(explained: &Explained) -> Value {
+pub(in crate::control) fn value(explained: &Explained, hunted: Option<&Page>) -> Value {
     let it = &explained.explanation;
     let refs = &it.refs;
     let (condition, decided_by) = match &refs.condition {
@@ -43,6 +45,7 @@ pub(in crate::control) fn value(explained: &Explained) -> Value {
         "states": it.states.iter().map(stated).collect::<Vec<_>>(),
         "proposals": it.proposals.iter().map(proposed).collect::<Vec<_>>(),
         "uploads": it.uploads.iter().map(upload).collect::<Vec<_>>(),
+        "looked_for": hunted.map(|page| hunt::value(&it.repo.identifier, page)),
         "cut": it.is_cut,
         "refusals": explained.refusals.iter().map(refusal).collect::<Vec<_>>(),
     })

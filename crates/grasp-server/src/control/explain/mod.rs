@@ -8,8 +8,24 @@ mod text;
 pub(super) use json::value;
 pub(super) use text::text;
 
+use std::collections::BTreeSet;
+
 use grasp_core::name::{Coordinate, Identifier, parse_npub};
 use nostr::key::PublicKey;
+
+use crate::hunt::{Ledger, Page};
+use crate::service::Explained;
+
+/// What is looked for elsewhere for the people around the repository.
+pub(super) fn hunted(explained: &Explained, ledger: &Ledger) -> Option<Page> {
+    let it = &explained.explanation;
+    let people = it.people.iter().map(|person| person.key);
+    let people: BTreeSet<PublicKey> = people.chain([it.repo.owner]).collect();
+    let mut page = ledger.page(&it.repo.identifier)?.clone();
+    page.groups
+        .retain(|group| people.contains(&group.into.coordinate().owner));
+    (!page.groups.is_empty()).then_some(page)
+}
 
 /// Reads how an operator names a repository: `<npub or hex>/<identifier>`, `30617:<hex>:<identifier>`, or a clone
 /// URL.

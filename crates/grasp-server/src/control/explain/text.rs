@@ -13,7 +13,9 @@ use grasp_core::oid::Oid;
 use grasp_core::refname::RefName;
 use grasp_core::{EventId, PublicKey, Timestamp};
 
+use crate::control::hunt;
 use crate::control::text::{Rows, from_now};
+use crate::hunt::Page;
 use crate::service::{Explained, Refusal, Refused};
 use crate::words::counted;
 
@@ -21,7 +23,11 @@ use crate::words::counted;
 const TOLD_MAX: usize = 10;
 
 /// The whole explanation, as of `now`.
-pub(in crate::control) fn text(explained: &Explained, now: Timestamp) -> String {
+pub(in crate::control) fn text(
+    explained: &Explained,
+    hunted: Option<&Page>,
+    now: Timestamp,
+) -> String {
     let it = &explained.explanation;
     let mut rows = Rows::default();
     rows.heading(&it.repo.to_string());
@@ -30,6 +36,10 @@ pub(in crate::control) fn text(explained: &Explained, now: Timestamp) -> String 
     announcements(&mut rows, it, now);
     states(&mut rows, it, now);
     proposals(&mut rows, it, now);
+    if let Some(page) = hunted {
+        rows.heading("git data that is looked for on other servers");
+        hunt::tell(&mut rows, page, now);
+    }
     if it.is_cut {
         rows.heading("(some lists are longer; the versions that count are shown first)");
     }

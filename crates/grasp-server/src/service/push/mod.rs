@@ -70,6 +70,11 @@ impl Service {
         bytes
     }
 
+    /// What bounds a pack, whoever sends it.
+    pub(crate) fn pack_limits(&self) -> &PackLimits {
+        &self.push_limits.pack
+    }
+
     /// How many pushes run, of the `most` that may.
     pub(crate) fn pushes_running(&self, most: usize) -> usize {
         most.saturating_sub(self.push_limits.running.available_permits())
