@@ -20,6 +20,8 @@ const STDOUT_MAX: u64 = 1 << 20;
 const STDERR_MAX: u64 = 4 << 20;
 /// Of complaints the end is kept.
 const WORDS_KEPT: usize = 2_048;
+/// So much of what is printed is read at once.
+const READ_BYTES: usize = 4_096;
 /// How often the pack is measured.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -57,9 +59,9 @@ pub(super) async fn watch(mut watched: Watched<'_>) -> Result<(), ScratchError> 
     let (mut out_open, mut err_open) = (true, true);
     let mut look = interval(LOOK_EVERY);
     let mut moved = Moved::now();
+    // Not on the stack: each future that waits for this would be as large.
+    let (mut room, mut words) = (vec![0; READ_BYTES], vec![0; READ_BYTES]);
     let status = loop {
-        let mut room = [0; 4_096];
-        let mut words = [0; 4_096];
         tokio::select! {
             read = out.read(&mut room), if out_open => {
                 let count = read.unwrap_or(0);
