@@ -205,3 +205,37 @@ fn what_expires_goes_over_to_the_hourly_rate() {
     );
     assert_eq!(sim.asked("new.example").len(), 1);
 }
+
+/// HUNT-1, HUNT-4: who stands in line twice, parked and with news, is looked at once.
+#[test]
+fn who_stands_in_line_twice_is_looked_at_once() {
+    let mut sim = Sim::new();
+    let wants: Vec<u16> = (0..4_000).collect();
+    let stored = |next: u64, is_parked| StoredEntry {
+        next_attempt: START + secs(next),
+        attempt_count: 1,
+        is_parked,
+    };
+    for n in 0..60 {
+        let (name, host) = (format!("r{n}"), format!("h{n}.example"));
+        sim.owe(&name, 1, &wants, &[&host]);
+        sim.behave(&host, crate::sim::Behaviour::Silent);
+        sim.stored.insert(named(&name), stored(0, false));
+    }
+    sim.owe_as("p", group(1), true, &[], &[1], &["dead.example"]);
+    sim.stored.insert(named("p"), stored(1, true));
+    sim.restart();
+    sim.pass(secs(2)); // no room: it waits, as one that is parked
+    sim.enqueue_after("p", secs(0)); // and as one that is not
+    sim.pass(secs(1_000));
+    let is_of_p = |output: &Output| matches!(output, Output::Gather { identifier } if *identifier == named("p"));
+    let looks: Vec<_> = sim
+        .log
+        .iter()
+        .filter(|(_, output)| is_of_p(output))
+        .collect();
+    assert!(!looks.is_empty());
+    for pair in looks.windows(2) {
+        assert!(pair[1].0.since(pair[0].0) >= secs(20), "{pair:?}");
+    }
+}
