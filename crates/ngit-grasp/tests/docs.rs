@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Where tests are that a page may name without a folder, seen from `crates`.
-const TESTS: [&str; 11] = [
+const TESTS: [&str; 12] = [
     "ngit-grasp/tests/blackbox",
     "grasp-relay/tests",
     "grasp-server/tests",
@@ -15,6 +15,7 @@ const TESTS: [&str; 11] = [
     "grasp-core/src/push/tests",
     "grasp-git/tests/wire",
     "grasp-sync/src",
+    "grasp-sync/tests",
     "grasp-sync/tests/engine",
     "grasp-testkit/tests",
 ];

@@ -56,7 +56,10 @@ async fn a_shallow_copy_is_not_taken_for_the_whole() {
     is_found(&server, &state).await;
     assert!(bad.requests() > 0, "the shallow copy was asked first");
     let clone = GitHome::new().clone_of(&alice.url(), "clone").await;
-    assert_eq!((clone.rev("HEAD").await, clone.count("HEAD").await), (tip, 2));
+    assert_eq!(
+        (clone.rev("HEAD").await, clone.count("HEAD").await),
+        (tip, 2)
+    );
     assert_eq!(clone.rev("HEAD~1").await, first);
     clone.git(["fsck", "--strict"]).await;
 }
@@ -69,7 +72,10 @@ async fn all_lines_of_history_are_fetched() {
     let main = alice.commit("first").await;
     alice.work.git(["checkout", "-q", "--orphan", "old"]).await;
     let old = alice.commit("abandoned").await;
-    alice.work.git(["tag", "-a", "-m", "old", "v0.9", &old]).await;
+    alice
+        .work
+        .git(["tag", "-a", "-m", "old", "v0.9", &old])
+        .await;
     let tag = alice.work.rev("v0.9").await;
     host.hold("project", &alice.work, &["main", "v0.9"]).await;
     let announcement = announced_at(&alice, "project", &server, &[&host.url("project")]);
@@ -78,7 +84,10 @@ async fn all_lines_of_history_are_fetched() {
     server.publish(&state).await.accepted();
     is_found(&server, &state).await;
     let refs = alice.remote_branches_and_tags().await;
-    assert_eq!((&refs["refs/heads/main"], &refs["refs/tags/v0.9"]), (&main, &tag));
+    assert_eq!(
+        (&refs["refs/heads/main"], &refs["refs/tags/v0.9"]),
+        (&main, &tag)
+    );
 }
 
 /// Case 61, HUNT-5: what one address has is taken from there, and the rest from the other.
@@ -90,15 +99,21 @@ async fn what_one_lacks_another_has() {
     let mut tips = Vec::new();
     for n in 0..5 {
         let branch = format!("b{n}");
-        alice.work.git(["checkout", "-q", "--orphan", &branch]).await;
+        alice
+            .work
+            .git(["checkout", "-q", "--orphan", &branch])
+            .await;
         tips.push((branch.clone(), alice.commit(&branch).await));
     }
-    one.hold("project", &alice.work, &["b1", "b2", "b3", "b4"]).await;
+    one.hold("project", &alice.work, &["b1", "b2", "b3", "b4"])
+        .await;
     other.hold("project", &alice.work, &["b0"]).await;
     let urls = [one.url("project"), other.url("project")];
     let urls = urls.each_ref().map(String::as_str);
     let announcement = announced_at(&alice, "project", &server, &urls);
-    let refs = tips.iter().map(|(branch, tip)| (format!("refs/heads/{branch}"), tip));
+    let refs = tips
+        .iter()
+        .map(|(branch, tip)| (format!("refs/heads/{branch}"), tip));
     let state = alice.state(refs);
     server.publish(&announcement).await.accepted();
     server.publish(&state).await.accepted();
@@ -132,7 +147,10 @@ async fn a_stranger_s_silent_address_delays_nobody() {
     is_found(&server, &state).await;
     assert!(silent.running() > 0, "the stranger's is still waited for");
     for asked in good.asked() {
-        assert!(!asked.text().contains(&never), "nor is it asked for the stranger's objects");
+        assert!(
+            !asked.text().contains(&never),
+            "nor is it asked for the stranger's objects"
+        );
     }
 }
 

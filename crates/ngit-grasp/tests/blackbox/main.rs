@@ -19,6 +19,7 @@ mod framing;
 mod holding;
 mod http_routes;
 mod hunt;
+mod hunt_sources;
 mod large;
 mod lists;
 mod maintainers;
