@@ -9,6 +9,7 @@
 mod clock;
 pub mod control;
 mod hunt;
+mod identity;
 mod listener;
 mod metrics;
 pub mod pages;
@@ -37,6 +38,7 @@ use tracing::info;
 
 use control::{Desk, Socket};
 use hunt::Hunting;
+use identity::Identity;
 use listener::Answer as _;
 use metrics::Monitoring;
 use routes::Mount;
@@ -44,6 +46,7 @@ use service::PushLimits;
 use sync::Following;
 
 pub use clock::Clock;
+pub use identity::IdentitySettings;
 pub use service::{
     CheckError, Checked, Ejected, ExplainError, Explained, Finding, HeldScope, Landing, OwedError,
     Places, Refusal, Refused, Restored, Service, Surveyed, TakeError, Taken, Unwanted,
@@ -81,6 +84,7 @@ pub struct Server {
     desk: Arc<Desk>,
     control: Option<Socket>,
     follow: Option<FollowSettings>,
+    identity: Option<IdentitySettings>,
     service: Service,
     timers: Timers,
     surveyed: Vec<Identifier>,
@@ -184,6 +188,7 @@ impl Server {
             desk: Arc::new(Desk::new(Arc::clone(&monitoring), place)),
             control: None,
             follow: None,
+            identity: None,
             monitoring,
             monitoring_listener: None,
             service,
@@ -230,6 +235,13 @@ impl Server {
         self
     }
 
+    /// Makes known who runs this relay, here and where people look for it (IDN-2). Not for a private service.
+    #[must_use]
+    pub fn introduced(mut self, settings: IdentitySettings) -> Self {
+        self.identity = Some(settings);
+        self
+    }
+
     /// Where operators' questions are answered, for whoever asks without a socket.
     pub fn desk(&self) -> &Arc<Desk> {
         &self.desk
@@ -250,6 +262,11 @@ impl Server {
         if let Some(hunting) = &hunting {
             self.monitoring.hunt(hunting.view());
         }
+        let identity = self.identity.map(|it| Identity::new(service.clone(), it));
+        if let Some(identity) = &identity {
+            identity.introduce().await;
+        }
+        let made_known = identity.map(|it| tokio::spawn(it.make_known()));
         let following = self.follow.map(|it| Following::start(service, it));
         if let Some(following) = &following {
             self.monitoring.follow(following.view());
@@ -292,7 +309,7 @@ impl Server {
             // One that panicked has told so itself.
             let _ = controlled.await;
         }
-        for task in [housekeeping, survey] {
+        for task in [housekeeping, survey].into_iter().chain(made_known) {
             task.abort();
             // An aborted task is an expected end here; one that panicked has told so itself.
             let _ = task.await;

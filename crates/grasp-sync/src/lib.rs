@@ -4,7 +4,7 @@
 //! are named. These open no socket and read no clock. [`driver`] does what the engine wants: it goes to relays
 //! through [`dial`] and talks with them through [`client`], and what it learns goes to the [`home`]; [`intake`]
 //! remembers what was not taken in there, [`descendants`] which replies to ask about.
-//! [`hunt`] decides where to look for git data, and [`fetch`] goes there.
+//! [`visit`] asks a relay once that is not followed. [`hunt`] decides where to look for git data, and [`fetch`] goes there.
 //! *Invariant:* all that decides is pure; what acts decides nothing.
 
 #![forbid(unsafe_code)]
@@ -20,3 +20,4 @@ pub mod hunt;
 pub mod intake;
 pub mod outbound;
 pub mod relay_url;
+pub mod visit;

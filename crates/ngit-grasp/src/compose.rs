@@ -17,7 +17,8 @@ use grasp_relay::nip11::Info;
 use grasp_relay::{NegentropyLimits, RelayLimits};
 use grasp_server::pages::Links;
 use grasp_server::{
-    Build, Exposure, FollowSettings, GitLimits, MonitoringSettings, Settings, Timers,
+    Build, Exposure, FollowSettings, GitLimits, IdentitySettings, MonitoringSettings, Settings,
+    Timers,
 };
 use grasp_store::StoreConfig;
 use grasp_sync::hunt::HuntSettings;
@@ -125,14 +126,7 @@ pub(crate) fn following(config: &Config, owner: Keys) -> FollowSettings {
             naughty_pause,
             ..grasp_sync::engine::Settings::default()
         },
-        dial: grasp_sync::dial::Settings {
-            policy: OutboundPolicy {
-                allow_non_global: sync.sync_allow_non_global_targets,
-                ..OutboundPolicy::default()
-            },
-            owner: Some(owner.public_key()),
-            user_agent: concat!("ngit-grasp/", env!("CARGO_PKG_VERSION")).to_owned(),
-        },
+        dial: dialling(config, owner.public_key()),
         intake: grasp_sync::intake::Settings {
             hot: sync.rejected_hot_cache_duration_secs.0,
             cold: sync.rejected_cold_index_expiry_secs.0,
@@ -160,6 +154,34 @@ fn hunt(config: &Config) -> HuntSettings {
         grasp_per_minute: hunt.hunt_grasp_per_minute,
         naughty_pause: config.sync.naughty_list_expiration_hours.0,
     }
+}
+
+/// Who runs the relay, and who is told.
+pub(crate) fn identity(config: &Config, owner: Keys) -> IdentitySettings {
+    let index_relays = &config.sync.user_index_relays.0;
+    IdentitySettings {
+        name: relay_name(config),
+        index_relays: index_relays.iter().map(|it| it.0.clone()).collect(),
+        dial: dialling(config, owner.public_key()),
+        owner,
+    }
+}
+
+/// Whom we may dial.
+fn dialling(config: &Config, owner: PublicKey) -> grasp_sync::dial::Settings {
+    grasp_sync::dial::Settings {
+        policy: OutboundPolicy {
+            allow_non_global: config.sync.sync_allow_non_global_targets,
+            ..OutboundPolicy::default()
+        },
+        owner: Some(owner),
+        user_agent: concat!("ngit-grasp/", env!("CARGO_PKG_VERSION")).to_owned(),
+    }
+}
+
+fn relay_name(config: &Config) -> String {
+    let name = config.service.relay_name.clone();
+    name.unwrap_or_else(|| format!("{} grasp relay", config.public.authority()))
 }
 
 fn monitoring(config: &Config) -> MonitoringSettings {
@@ -331,11 +353,7 @@ fn info(config: &Config, owner: PublicKey) -> Info {
     // N11-3: a blacklist is nobody's business.
     let chosen = !config.curation.repository_whitelist.good.is_empty();
     Info {
-        name: config
-            .service
-            .relay_name
-            .clone()
-            .unwrap_or_else(|| format!("{} grasp relay", config.public.authority())),
+        name: relay_name(config),
         description: config.service.relay_description.clone(),
         pubkey: owner,
         icon: Some(format!("{}/icon.png", Links::new(&config.public).web())),

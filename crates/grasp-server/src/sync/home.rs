@@ -16,14 +16,13 @@ use grasp_sync::engine::{Cursor, Time};
 use grasp_sync::home::{LocalSet, Tally};
 use grasp_sync::intake::{self, Intake, Lack};
 use grasp_sync::relay_url::RelayUrl;
-use nostr::event::{Kind, Tag, UnsignedEvent};
 use nostr::key::Keys;
-use secp256k1::Secp256k1;
 use tokio::sync::Notify;
 use tracing::error;
 
 use super::asking::Reply;
 use super::cursor;
+use crate::identity::sign;
 use crate::service::Service;
 
 /// A larger set is not reconciled but read page by page.
@@ -207,7 +206,12 @@ impl grasp_sync::home::Home for Home {
     }
 
     fn authenticate(&self, relay: &RelayUrl, challenge: &str) -> Option<Event> {
-        proof(&self.keys, relay, challenge, self.service.clock.now())
+        Some(proof(
+            &self.keys,
+            relay,
+            challenge,
+            self.service.clock.now(),
+        ))
     }
 
     fn count(&self, relay: &RelayUrl, what: Tally) {
@@ -216,15 +220,15 @@ impl grasp_sync::home::Home for Home {
 }
 
 /// SYNC-36: that we are who we say, for this challenge of this relay, now.
-fn proof(keys: &Keys, relay: &RelayUrl, challenge: &str, now: Timestamp) -> Option<Event> {
+fn proof(keys: &Keys, relay: &RelayUrl, challenge: &str, now: Timestamp) -> Event {
     let tags = [["relay", relay.as_str()], ["challenge", challenge]];
-    let tags = tags.into_iter().filter_map(|tag| Tag::parse(tag).ok());
-    let kind = Kind::from_u16(kind::AUTH);
-    let event = UnsignedEvent::new(keys.public_key(), now, kind, tags, "");
-    let id = event.compute_id();
-    let context = Secp256k1::signing_only();
-    let signature = keys.sign_schnorr_with_aux_rand(&context, id.as_bytes(), &[0; 32]);
-    event.add_signature(signature).ok()
+    sign(
+        keys,
+        now,
+        kind::AUTH,
+        tags.map(|tag| tag.map(str::to_owned)),
+        String::new(),
+    )
 }
 
 #[cfg(test)]
@@ -237,7 +241,7 @@ mod tests {
         let keys = Keys::parse(&"01".repeat(32)).expect("a key");
         let relay = "wss://a.example.com".parse().expect("valid");
         let now = Timestamp::from_secs(1_800_000_000);
-        let proof = proof(&keys, &relay, "said", now).expect("signed");
+        let proof = proof(&keys, &relay, "said", now);
         let proof = VerifiedEvent::verify(proof).expect("its signature is right");
         assert_eq!((proof.kind(), proof.author()), (22_242, keys.public_key()));
         assert_eq!(proof.created_at(), now);

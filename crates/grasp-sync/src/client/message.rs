@@ -133,7 +133,7 @@ impl<'de> Visitor<'de> for PartsVisitor {
 }
 
 /// `["REQ", …]`
-pub(super) fn req(subscription: SubscriptionId, filters: &[Arc<Filter>]) -> String {
+pub(crate) fn req(subscription: SubscriptionId, filters: &[Arc<Filter>]) -> String {
     let head = [json!("REQ"), json!(name(subscription))];
     let parts = head
         .into_iter()
@@ -141,8 +141,13 @@ pub(super) fn req(subscription: SubscriptionId, filters: &[Arc<Filter>]) -> Stri
     parts.collect::<Value>().to_string()
 }
 
+/// `["EVENT", …]`
+pub(crate) fn event(event: &Event) -> String {
+    format!(r#"["EVENT",{}]"#, event.as_json())
+}
+
 /// `["CLOSE", …]`
-pub(super) fn close(subscription: SubscriptionId) -> String {
+pub(crate) fn close(subscription: SubscriptionId) -> String {
     json!(["CLOSE", name(subscription)]).to_string()
 }
 

@@ -72,6 +72,7 @@ pub(crate) fn serve(flags: BTreeMap<String, String>) -> Result<(), Failure> {
         let server = open(&config, &folders, key)
             .await
             .map_err(opening)?
+            .introduced(compose::identity(&config, owner.clone()))
             .following(compose::following(&config, owner));
         let server = match monitoring_address(&config) {
             Some(own) => server.monitored_on(listen_for_monitoring(own).await?),

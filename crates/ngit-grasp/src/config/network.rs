@@ -40,12 +40,13 @@ settings! {
         marks_per_source: NonZero<usize> = "50000";
         /// How long a host with faults of DNS, TLS or protocol is left alone.
         naughty_list_expiration_hours: super::value::Hours = "12";
+        /// Relays where people look for profiles and relay lists: they are asked for those of the relay's owner, and told
+        /// if they have none; empty for none.
+        user_index_relays: List<Relay> = "wss://purplepag.es,wss://index.hzrd149.com,wss://indexer.coracle.social";
     }
     later {
         /// Also follows the relays of participants (GRASP-03).
         sync_plus_enabled: bool = "true";
-        /// Relays asked for profiles and relay lists; empty for none.
-        user_index_relays: List<Relay> = "wss://purplepag.es,wss://index.hzrd149.com,wss://indexer.coracle.social";
         /// Relays asked for authors without a relay list; empty for none.
         sync_plus_fallback_relays: List<Relay> = "wss://relay.ditto.pub,wss://relay.damus.io,wss://nos.lol,wss://relay.primal.net";
     }

@@ -20,6 +20,7 @@ mod holding;
 mod http_routes;
 mod hunt;
 mod hunt_sources;
+mod identity;
 mod large;
 mod lists;
 mod maintainers;

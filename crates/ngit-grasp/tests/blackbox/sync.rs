@@ -223,3 +223,17 @@ async fn nobody_is_dialled_on_a_loopback_address_unless_the_operator_wants_it() 
 fn serde_json(event: &Event) -> Value {
     event.as_json().parse().expect("it is JSON")
 }
+
+/// SYNC-1, issue 4, "live events cross": a relay that has nothing stored for whoever asks, and tells it only to who follows.
+#[tokio::test]
+async fn what_happens_elsewhere_comes_by_the_live_subscription() {
+    let [server] = servers().await;
+    let here = hosted_by("project", &[&server]).await;
+    let issue = now(Person::named("bob").issue(&here.coordinate()));
+    let relay = FakeRelay::telling_live(vec![serde_json(&issue)]).await;
+    let announcement = here.person.announcement_on("project", &[server.endpoint()]);
+    let relays = ["relays", &server.ws, &relay.ws];
+    let announcement = announcement.without("relays").tag(relays).sign();
+    server.publish(&announcement).await.accepted();
+    catches_up(&server, &[&issue]).await;
+}
