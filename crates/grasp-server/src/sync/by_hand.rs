@@ -51,8 +51,7 @@ impl Follower {
 
     /// What the commits since the last call mean for the engine.
     pub fn heard(&mut self) -> Result<Vec<Input>, StoreError> {
-        let notices = self.feed.heard()?;
-        Ok(notices.into_iter().map(Input::Noticed).collect())
+        self.feed.heard()
     }
 
     /// Hears an event as a relay sent it, for what it was asked. Returns once it is committed, or remembered as refused,

@@ -12,13 +12,13 @@ use grasp_core::lifecycle::{Change, Stage};
 use grasp_core::name::Coordinate;
 use grasp_store::{Committed, Store, StoreError};
 use grasp_sync::driver::Handle;
-use grasp_sync::engine::Notice;
+use grasp_sync::engine::{Input, Notice};
 use grasp_sync::intake::Lack;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tracing::{error, warn};
 
-use super::asking::Reply;
+use super::asking::{self, Reply};
 use super::home::Home;
 use super::notices;
 
@@ -139,12 +139,14 @@ impl Feed {
     }
 
     /// What is there already, without waiting for more; for whoever drives the engine by hand.
-    pub(super) fn heard(&mut self) -> Result<Vec<Notice>, StoreError> {
+    pub(super) fn heard(&mut self) -> Result<Vec<Input>, StoreError> {
         let mut touched = Touched::default();
-        match self.add_more(&mut touched) {
-            Ok(()) => self.notices_of(touched),
-            Err(_) => notices::everything(&self.store),
+        if self.add_more(&mut touched).is_err() {
+            let all = all_anew(&self.store, &self.home)?;
+            return Ok(vec![Input::Reloaded { notices: all }]);
         }
+        let notices = self.notices_of(touched)?.into_iter();
+        Ok(notices.map(Input::Noticed).collect())
     }
 
     async fn tell(&self, touched: Touched, driver: &Handle) -> Result<(), StoreError> {
@@ -194,13 +196,20 @@ impl Feed {
     }
 
     async fn reload(&self, driver: &Handle) -> Result<(), StoreError> {
-        let store = self.store.clone();
-        let notices = self
-            .home
-            .service()
-            .blocking(move || notices::everything(&store))
-            .await?;
+        let (store, home) = (self.store.clone(), Arc::clone(&self.home));
+        let reading = move || all_anew(&store, &home);
+        let notices = self.home.service().blocking(reading).await?;
         driver.reload(notices).await;
         Ok(())
     }
+}
+
+/// Commits were lost: all that is followed, while whatever waits is tried again and the newest replies are asked about.
+fn all_anew(store: &Store, home: &Home) -> Result<Vec<Notice>, StoreError> {
+    let now = home.service().clock.now();
+    let replies = asking::recent_replies(store, now)?;
+    let notices = notices::everything(store)?;
+    home.anything_may_have_arrived();
+    home.ask_about(replies);
+    Ok(notices)
 }

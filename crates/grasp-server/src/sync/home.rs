@@ -100,6 +100,15 @@ impl Home {
         }
     }
 
+    /// It is not known what arrived: whoever lacked something is tried again.
+    pub(super) fn anything_may_have_arrived(&self) {
+        let mut intake = self.intake();
+        intake.meet_all();
+        if intake.has_retries() {
+            self.due.notify_one();
+        }
+    }
+
     /// SYNC-31: the admission of a client's event, marked as from sync. What is not taken is remembered (SYNC-32).
     pub(super) async fn admit(&self, from: &RelayUrl, event: VerifiedEvent) {
         if self.try_to_admit(from, &event).await {

@@ -8,6 +8,7 @@ mod clock_steps;
 mod deletions;
 mod explain;
 mod fetched;
+mod following;
 mod holding;
 mod idle;
 mod integrity;

@@ -162,6 +162,13 @@ impl Intake {
         }
     }
 
+    /// It is not known what arrived: whatever waits is due to be tried again.
+    pub fn meet_all(&mut self) {
+        for lack in self.orphans.lacks() {
+            self.meet(&lack);
+        }
+    }
+
     /// The events to try again now, each with the relay that sent it, at most [`RETRIES_MAX`].
     pub fn retries(&mut self) -> Vec<(RelayUrl, VerifiedEvent)> {
         let due = self.orphans.take_due(RETRIES_MAX);

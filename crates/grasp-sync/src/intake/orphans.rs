@@ -101,6 +101,11 @@ impl Orphans {
         }
     }
 
+    /// All that is lacked.
+    pub(super) fn lacks(&self) -> Vec<Lack> {
+        self.lacking.keys().cloned().collect()
+    }
+
     /// The next that are due. They stay until it is known what became of them.
     pub(super) fn take_due(&mut self, max: usize) -> Vec<(RelayUrl, VerifiedEvent)> {
         let count = max.min(self.due.len());
