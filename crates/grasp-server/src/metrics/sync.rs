@@ -94,6 +94,10 @@ impl Sync {
             Tally::Noted(Counted::Refused(refusal)) => {
                 *counts.refusals.entry(refusal).or_default() += 1;
             }
+            Tally::Noted(Counted::DialTimedOut) => {
+                let outcome = Outcome::TimedOut.label();
+                *counts.dials.entry(outcome).or_default() += 1;
+            }
             Tally::Noted(Counted::LongReconnect) => one_more(&self.long_reconnects),
             Tally::Noted(Counted::Unanswered) => one_more(&self.unanswered),
             Tally::Noted(Counted::RelaysFull) => one_more(&self.relays_full),

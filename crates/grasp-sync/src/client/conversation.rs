@@ -30,7 +30,6 @@ const UNREADABLE_MAX: u32 = 100;
 const OUTBOX_MAX: usize = 16;
 
 /// What the engine is told when a difference could not be found; the words mean to it that it failed.
-const SET_NOT_GATHERED: &str = "error: our own set is not at hand";
 const SET_NOT_READ: &str = "error: the reconciliation cannot be read";
 
 /// What stands under a name.
@@ -342,7 +341,10 @@ impl<H: Home> Conversation<H> {
             return None;
         };
         let Some(set) = set else {
-            return Some(self.received(failed(subscription, SET_NOT_GATHERED)));
+            return Some(Input::LocalNotGathered {
+                connection: self.connection,
+                subscription,
+            });
         };
         self.open.insert(subscription, Open::Gathered(set));
         Some(Input::LocalGathered {

@@ -44,8 +44,8 @@ impl<H: Home> Dial<H> {
         let connection = self.connection;
         let dialled = tokio::select! {
             dialled = self.dialler.dial(&self.relay, self.is_exempt) => dialled,
-            // Nothing is commanded before the connection stands: the engine gave it up.
-            _ = commands.recv() => return self.count(Outcome::TimedOut),
+            // Nothing is commanded before the connection stands: the engine gave it up, and says why if it matters.
+            _ = commands.recv() => return,
         };
         match dialled {
             Ok((socket, peer)) => {

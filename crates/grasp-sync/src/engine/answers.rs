@@ -219,6 +219,23 @@ impl Engine {
         }
     }
 
+    /// Our own set is not at hand, which is nobody's fault: this filter is read page by page.
+    pub(super) fn read_instead(&mut self, relay: RelayId, subscription: SubscriptionId) {
+        let session = self.sessions.get(&relay);
+        let query = session.and_then(|session| session.queries.get(&subscription));
+        if !query.is_some_and(Query::is_difference) {
+            return;
+        }
+        let Some(query) = self.take_query(relay, subscription) else {
+            return;
+        };
+        if let What::Difference(filter) = query.ask.what
+            && let Some(pending) = self.pending.get_mut(relay, query.batch)
+        {
+            pending.todo.push_front(Ask::pages(vec![filter]));
+        }
+    }
+
     /// The difference is known. A peer that claims to have very much more is read page by page, which has an end.
     pub(super) fn reconciled(
         &mut self,

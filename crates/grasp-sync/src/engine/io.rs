@@ -73,6 +73,13 @@ pub enum Input {
         /// For which.
         subscription: SubscriptionId,
     },
+    /// The local set cannot be had.
+    LocalNotGathered {
+        /// Where.
+        connection: ConnectionId,
+        /// For which.
+        subscription: SubscriptionId,
+    },
     /// A reconciliation named the difference.
     Reconciled {
         /// Where.
@@ -219,7 +226,7 @@ pub enum Output {
         subscription: SubscriptionId,
     },
     /// Gather what we have of this filter: served, waiting, and refused lately (SYNC-25). Answered by
-    /// [`Input::LocalGathered`].
+    /// [`Input::LocalGathered`] or [`Input::LocalNotGathered`].
     GatherLocal {
         /// Where.
         connection: ConnectionId,
@@ -276,6 +283,8 @@ pub enum Counted {
     NegentropyUnsupported,
     /// A peer refused.
     Refused(Refusal),
+    /// A dial took too long.
+    DialTimedOut,
     /// A question had no answer in time (SYNC-23).
     Unanswered,
     /// An announcement lists a relay for which there is no room.

@@ -5,7 +5,7 @@
 //! the disconnect checker makes it unknown.
 
 use super::health::DialFailure;
-use super::io::{Output, PeerInfo};
+use super::io::{Counted, Output, PeerInfo};
 use super::number::{ConnectionId, RelayId};
 use super::relay_index::ConnectionStatus;
 use super::session::Session;
@@ -83,6 +83,7 @@ impl Engine {
     pub(super) fn dial_timed_out(&mut self, relay: RelayId) {
         if let Some(connection) = self.dials.get(&relay).copied() {
             self.out.push(Output::Disconnect { connection });
+            self.count(relay, Counted::DialTimedOut);
             self.dial_failed(relay, DialFailure::Unreachable);
         }
     }

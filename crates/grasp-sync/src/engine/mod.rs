@@ -227,6 +227,14 @@ impl Engine {
                     self.reconcile(relay, subscription);
                 }
             }
+            Input::LocalNotGathered {
+                connection,
+                subscription,
+            } => {
+                if let Some(relay) = self.connected(connection) {
+                    self.read_instead(relay, subscription);
+                }
+            }
             Input::Reconciled {
                 connection,
                 subscription,

@@ -68,6 +68,21 @@ fn three_hundred_repositories_fit_ten_subscriptions() {
     );
 }
 
+/// SYNC-40: only a dial that took too long is told so; one that is given up because nobody needs it is not.
+#[test]
+fn a_dial_that_takes_too_long_is_counted() {
+    let mut script = Script::new(vec![repository(1, &[1])]);
+    script.pass_secs(1);
+    assert_eq!(script.dials().len(), 1);
+    script.pass_secs(5);
+    let told = |output: &Output| match output {
+        Output::Count { what, .. } => Some(*what),
+        _ => None,
+    };
+    let told: Vec<_> = script.take().iter().filter_map(told).collect();
+    assert_eq!(told, [Counted::DialTimedOut]);
+}
+
 /// SYNC-22
 #[test]
 fn dials_are_few_and_apart() {

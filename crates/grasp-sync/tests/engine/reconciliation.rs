@@ -323,3 +323,48 @@ fn what_is_new_is_read_page_by_page() {
     let gathers = |output: &Output| matches!(output, Output::GatherLocal { .. });
     assert!(!script.out.iter().any(gathers));
 }
+
+/// SYNC-25: that our own store cannot be read is no fault of the peer: this filter is read page by page, and negentropy
+/// goes on.
+#[test]
+fn what_we_cannot_gather_ourselves_is_read_page_by_page() {
+    let mut script = connected();
+    let mut gathering = None;
+    for _ in 0..10 {
+        gathering = script.take().into_iter().find_map(|output| match output {
+            Output::GatherLocal {
+                connection,
+                subscription,
+                filter,
+            } => Some((connection, subscription, filter)),
+            _ => None,
+        });
+        if gathering.is_some() {
+            break;
+        }
+        script.pass_secs(1);
+    }
+    let (connection, subscription, filter) = gathering.expect("our own set is asked for");
+    script.give(Input::LocalNotGathered {
+        connection,
+        subscription,
+    });
+    script.pass_secs(2);
+    let reqs = script.reqs();
+    let page = reqs.iter().find(|req| req.filters == [filter.clone()]);
+    script.eose(page.expect("it is read instead"));
+    let is_refusal = |output: &Output| {
+        matches!(
+            output,
+            Output::Count {
+                what: Counted::Refused(_) | Counted::NegentropyUnsupported,
+                ..
+            }
+        )
+    };
+    assert!(!script.out.iter().any(is_refusal));
+    assert!(
+        next_reconciliation(&mut script).is_some(),
+        "of what comes next"
+    );
+}
