@@ -348,3 +348,76 @@ fn render_refused(text: &mut Text, state: &SyncState) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failing(url: &RelayUrl) -> RelayReport {
+        RelayReport {
+            url: url.clone(),
+            progress: Progress::ConnectedWithFailures,
+            health: HealthState::Dead,
+            failures: 3,
+            repositories: 1,
+            confirmed: 1,
+            pending: 1,
+            missing: 1,
+            batches: 1,
+            live: 1,
+            polled: 1,
+            undelivered: 1,
+            next_attempt: None,
+            daily_at: None,
+        }
+    }
+
+    fn happens(sync: &Sync, relay: &RelayUrl) {
+        let dials = Outcome::ALL.into_iter();
+        let dials = dials.filter(|outcome| *outcome != Outcome::TimedOut);
+        let noted = [
+            Counted::DialTimedOut,
+            Counted::LongReconnect,
+            Counted::Unanswered,
+            Counted::RelaysFull,
+            Counted::NegentropyUnsupported,
+        ];
+        let refused = Refusal::ALL.into_iter().map(Counted::Refused);
+        let all = dials
+            .map(Tally::Dialled)
+            .chain(noted.into_iter().chain(refused).map(Tally::Noted))
+            .chain(deliveries().map(|((phase, verdict), ..)| Tally::Delivered(phase, verdict)));
+        all.for_each(|what| sync.count(relay, what));
+    }
+
+    /// §20: whatever happens moves a series, at a relay with series of its own and at all others.
+    #[test]
+    fn whatever_happens_at_a_relay_moves_a_series() {
+        let [listed, other]: [RelayUrl; 2] =
+            ["wss://a.example.com", "wss://b.example.com"].map(|url| url.parse().expect("valid"));
+        let state = SyncState {
+            relays: vec![failing(&listed)],
+            sizes: intake::Sizes {
+                orphans: 1,
+                orphan_bytes: 1,
+                marks: 1,
+                dependencies: 1,
+            },
+            by_sort: (BySort::default(), BySort::default()),
+            tallies: Tallies::default(),
+        };
+        let sync = Sync::default();
+        sync.render(&mut Text::default(), &state, None, 1);
+        happens(&sync, &listed);
+        happens(&sync, &other);
+        sync.took_in();
+        let mut text = Text::default();
+        sync.render(&mut text, &state, None, 1);
+        let text = text.into_string();
+        // What was refused is counted by the intake, whose tests move it.
+        let is_ours = |line: &&str| !line.starts_with('#') && !line.contains("_rejected_");
+        let still: Vec<_> = text.lines().filter(is_ours).collect();
+        let still = still.iter().filter(|line| line.ends_with(" 0"));
+        assert_eq!(still.collect::<Vec<_>>(), Vec::<&&str>::new(), "{text}");
+    }
+}
