@@ -1,5 +1,6 @@
 //! The git hunt by its rules, in virtual time.
 
+mod behaviour;
 mod groups;
 mod hosts;
 mod laws;
