@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Where tests are that a page may name without a folder, seen from `crates`.
-const TESTS: [&str; 12] = [
+const TESTS: [&str; 13] = [
     "ngit-grasp/tests/blackbox",
     "grasp-relay/tests",
     "grasp-server/tests",
@@ -17,6 +17,7 @@ const TESTS: [&str; 12] = [
     "grasp-sync/src",
     "grasp-sync/tests",
     "grasp-sync/tests/engine",
+    "grasp-sync/tests/fetch",
     "grasp-testkit/tests",
 ];
 

@@ -40,8 +40,12 @@ struct Elsewhere {
 
 impl Elsewhere {
     async fn new(identifier: &str, server: &Server, urls: &[&str]) -> Self {
-        let alice = Maintainer::new(identifier, server.endpoint()).await;
-        let tip = alice.commit("first").await;
+        Self::of("alice", identifier, server, urls).await
+    }
+
+    async fn of(name: &str, identifier: &str, server: &Server, urls: &[&str]) -> Self {
+        let alice = Maintainer::named(name, identifier, server.endpoint()).await;
+        let tip = alice.commit(&format!("first of {name}")).await;
         let own = alice.url();
         let clone = ["clone", &own].into_iter().chain(urls.iter().copied());
         let announcement = alice.person.announcement(identifier, server.endpoint());
@@ -183,6 +187,38 @@ async fn a_silent_address_is_overtaken_by_another() {
         ("slow", slow),
     ];
     each_is_made_up_for(server, good, faults).await;
+}
+
+/// HUNT-5a: a stranger's address for the same identifier holds up nobody, however slow it is.
+#[tokio::test]
+async fn a_stranger_s_stalled_address_delays_nobody() {
+    let server = configured().spawn().await;
+    let (stalled, good) = (GitHost::start().await, GitHost::start().await);
+    let url = stalled.url("project");
+    let mallory = Elsewhere::of("mallory", "project", &server, &[&url]).await;
+    let alice = Elsewhere::new("project", &server, &[&good.url("project")]).await;
+    for (host, whose) in [(&stalled, &mallory), (&good, &alice)] {
+        host.hold("project", &whose.alice.work, &["main"]).await;
+    }
+    stalled.behave(Behaviour::StallsAfter(30));
+    mallory.publish(&server).await;
+    eventually_within(FOUND, "it is stuck there", async || stalled.running() > 0).await;
+    alice.publish(&server).await;
+    alice.is_found(&server).await;
+    assert!(!server.serves(&mallory.state).await);
+    stalled.behave(Behaviour::Faithful);
+    mallory.is_found(&server).await;
+}
+
+/// HUNT-10: a server that knows only the old protocol is enough.
+#[tokio::test]
+async fn what_only_a_server_of_the_old_protocol_has_is_found_there() {
+    let (server, host) = (configured().spawn().await, GitHost::start().await);
+    host.behave(Behaviour::VersionZero);
+    let there = Elsewhere::new("project", &server, &[&host.url("project")]).await;
+    host.hold("project", &there.alice.work, &["main"]).await;
+    there.publish(&server).await;
+    there.is_found(&server).await;
 }
 
 /// HUNT-3, HUNT-4: what is nowhere now is found when it appears.
