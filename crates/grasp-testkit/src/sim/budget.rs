@@ -12,12 +12,18 @@ const COOLDOWN: Duration = Duration::from_secs(65);
 /// The shortest pause after a dial that failed (SYNC-40).
 const REDIAL: Duration = Duration::from_secs(5);
 
+const HOUR: Duration = Duration::from_hours(1);
+/// More questions in an hour are no way to read what a relay has (SYNC-27, SYNC-28).
+const QUESTIONS_MAX: usize = 1_500;
+
 /// One server's account at one relay.
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
     /// Open subscriptions, and whether they are for what is to come.
     open: BTreeMap<SubscriptionId, bool>,
     last_background: Option<Time>,
+    /// Since when they are counted, and how many there were.
+    questions: Option<(Time, usize)>,
     quiet_until: Option<Time>,
     failed_at: Option<Time>,
 }
@@ -75,6 +81,13 @@ impl Budget {
             "SYNC-22: the next question after {pause:?}"
         );
         self.last_background = Some(now);
+        let (since, count) = self.questions.unwrap_or((now, 0));
+        self.questions = if now.since(since) < HOUR {
+            Some((since, count + 1))
+        } else {
+            Some((now, 1))
+        };
+        assert!(count < QUESTIONS_MAX, "{count} questions in an hour");
         let transient = self.open.values().filter(|is_live| !**is_live).count();
         assert!(
             transient <= TRANSIENT_MAX,

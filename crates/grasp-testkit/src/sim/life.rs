@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::{Endpoint, Event, Person, history};
 use grasp_core::EventId;
 use grasp_core::event::{VerifiedEvent, kind};
+use grasp_core::lifecycle::Stage;
 
 use super::dice::Dice;
 use super::network::{Network, START, after};
@@ -27,9 +28,14 @@ pub(crate) enum Act {
     Push,
     /// The owner announces anew, now and then twice in a second.
     Announce,
+    /// The owner commits, and pushes to one server only.
+    Commit,
 }
 
-const ACTS: [Act; 14] = [
+/// Commits that build on each other.
+const LINE: usize = 5;
+
+const ACTS: [Act; 16] = [
     Act::Issue,
     Act::Issue,
     Act::Patch,
@@ -44,6 +50,8 @@ const ACTS: [Act; 14] = [
     Act::Push,
     Act::Push,
     Act::Announce,
+    Act::Commit,
+    Act::Commit,
 ];
 
 /// A repository and what was said about it.
@@ -51,9 +59,10 @@ pub(crate) struct Project {
     owner: Person,
     /// All versions, the latest last.
     announcements: Vec<Event>,
-    state: Event,
+    /// All states, the latest last; each is one commit further.
+    states: Vec<Event>,
     /// The servers that it lists, and the liars.
-    listed: Vec<usize>,
+    pub(crate) listed: Vec<usize>,
     liars: Vec<usize>,
     /// Accepted by some server.
     said: Vec<Event>,
@@ -95,7 +104,7 @@ impl Life {
             for (nth, number) in project.listed.iter().enumerate() {
                 let announced = network.publish(*number, project.latest()).await;
                 assert!(announced, "a new announcement is taken");
-                if nth == 0 || !network.dice.one_in(4) {
+                if nth == 0 || network.dice.one_in(2) {
                     project.push(network, *number).await;
                 }
             }
@@ -115,8 +124,10 @@ impl Life {
         if !project.is_served_by(network, number) {
             return;
         }
-        if matches!(act, Act::Announce) {
-            return project.announce(network, number).await;
+        match act {
+            Act::Announce => return project.announce(network, number).await,
+            Act::Commit => return project.commit(network, number).await,
+            _ => {}
         }
         let serves = |event: &Event| network.nodes[number].world.serves(event);
         let now = network.now.as_secs();
@@ -159,7 +170,7 @@ fn draw(
             let request = author.deletion(on).at(now);
             return Some((request.sign(), Some(on.id)));
         }
-        Act::Push | Act::Announce => return None,
+        Act::Push | Act::Announce | Act::Commit => return None,
     };
     // Some clients' clocks are behind, by less than questions about what is new overlap (SYNC-45).
     let late = *dice.pick(&[0, 0, 0, 10, 30]);
@@ -179,7 +190,7 @@ impl Project {
         let state = owner.state(REPO, [("refs/heads/main", first)]);
         let mut project = Self {
             announcements: Vec::new(),
-            state: state.at(START - 90).sign(),
+            states: vec![state.at(START - 90).sign()],
             owner,
             listed,
             liars: (0..liars).filter(|_| !dice.one_in(4)).collect(),
@@ -200,6 +211,10 @@ impl Project {
             .into_iter()
             .chain(servers)
             .chain(liars);
+        let liar_hosts = self.liars.iter().copied().map(liar::address);
+        let mut endpoints = endpoints.clone();
+        let liar_endpoints: Vec<Endpoint> = liar_hosts.map(|ws| node::endpoint_at(&ws)).collect();
+        endpoints.extend(&liar_endpoints);
         let draft = self.owner.announcement_on(REPO, &endpoints);
         let draft = draft.without("relays").tag(relays);
         draft.tag(["description", description]).at(at).sign()
@@ -226,14 +241,40 @@ impl Project {
     /// The owner brings state and data to a server. Where it is there already nothing changes.
     async fn push(&self, network: &mut Network<Act>, number: usize) {
         network.publish(number, self.latest()).await;
-        network.publish(number, &self.state).await;
+        network
+            .publish(number, self.states.last().expect("there is a first"))
+            .await;
         let world = &network.nodes[number].world;
-        let first = history::commit(0).await;
-        let pushed = world.push(&self.owner, &[("refs/heads/main", first)]).await;
+        let tip = history::commit(self.states.len() - 1).await;
+        let pushed = world.push(&self.owner, &[("refs/heads/main", tip)]).await;
         // What is up to date is refused as nothing to do by some clients only; the server takes it.
         drop(pushed);
         network.nodes[number].settle().await;
         network.told(number);
+    }
+
+    /// One commit more.
+    async fn commit(&mut self, network: &mut Network<Act>, number: usize) {
+        if self.states.len() < LINE {
+            let tip = &history::commit(self.states.len()).await.oid;
+            let state = self.owner.state(REPO, [("refs/heads/main", tip)]);
+            let now = network.now.as_secs();
+            self.states.push(state.at(now).sign());
+            self.push(network, number).await;
+        }
+    }
+
+    /// The state that decides, and what `main` is by it.
+    pub(crate) async fn winner(&self) -> (&Event, String) {
+        let tip = history::commit(self.states.len() - 1).await;
+        (
+            self.states.last().expect("there is a first"),
+            tip.oid.clone(),
+        )
+    }
+
+    pub(crate) fn owner(&self) -> &Person {
+        &self.owner
     }
 
     /// How events name it.
@@ -246,6 +287,14 @@ impl Project {
         let hex = id.to_hex();
         let mut tags = self.said.iter().flat_map(|event| event.tags.iter());
         tags.any(|tag| tag.as_slice().get(1) == Some(&hex))
+    }
+
+    /// Whether the repository, or what it should show, waited there in vain for so long that it is over.
+    pub(crate) fn has_expired_at(&self, network: &Network<Act>, number: usize) -> bool {
+        let world = &network.nodes[number].world;
+        let expired = |event| world.is_marked(event) || world.stage(event) == Some(Stage::Parked);
+        let latest = self.states.last();
+        latest.is_some_and(expired) || self.announcements.iter().any(expired)
     }
 
     /// Whether the server has the repository's data, so that everything about it belongs there.

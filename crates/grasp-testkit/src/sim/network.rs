@@ -11,13 +11,17 @@ use grasp_core::EventId;
 use grasp_core::Timestamp;
 use grasp_core::event::VerifiedEvent;
 use grasp_core::filter::Filter;
+use grasp_core::name::Identifier;
 use grasp_sync::engine::{ConnectionId, Input, PeerMessage, SubscriptionId, Time};
+use grasp_sync::hunt::{self, FetchId, Host};
 use grasp_sync::relay_url::RelayUrl;
 
 use super::budget::Budget;
 use super::dice::Dice;
+use super::hunter::Hunter;
 use super::liar::Liar;
 use super::node::{Manners, Node, Skew};
+use super::sources::{Fate, HostBudget};
 use super::trace::Trace;
 use super::weather::Weather;
 
@@ -47,6 +51,12 @@ pub(crate) enum Happening<A> {
         subscription: SubscriptionId,
         text: String,
     },
+    /// A hunt hears something.
+    Hunt(usize, hunt::Input),
+    /// A server looks what it is owed.
+    Look(usize, Identifier),
+    /// A fetch ends.
+    Fetched(usize, FetchId, Option<Fate>),
     /// People do something.
     Act(A),
     Pass(usize),
@@ -95,6 +105,7 @@ pub(crate) struct Network<A> {
     /// What some server served at some time.
     pub(crate) shown: BTreeSet<EventId>,
     budgets: BTreeMap<(usize, RelayUrl), Budget>,
+    pub(crate) hosts: BTreeMap<(usize, Host), HostBudget>,
     stumbling: Option<(usize, u64)>,
     seed: u64,
     queue: BTreeMap<(Time, u64), Happening<A>>,
@@ -132,6 +143,7 @@ impl<A: std::fmt::Debug> Network<A> {
             events: BTreeMap::new(),
             shown: BTreeSet::new(),
             budgets: BTreeMap::new(),
+            hosts: BTreeMap::new(),
             stumbling: None,
             seed,
             queue: BTreeMap::new(),
@@ -183,6 +195,8 @@ impl<A: std::fmt::Debug> Network<A> {
         self.schedule(self.now + PASS_MIN, Happening::Pass(number));
         self.schedule(self.now + SWEEP, Happening::Sweep(number));
         self.hand_in(number, loaded).await;
+        let owed = self.nodes[number].to_hunt();
+        self.hunts(number, owed).await;
     }
 
     /// Runs until `end`; whoever does something then is asked what.
@@ -213,6 +227,7 @@ impl<A: std::fmt::Debug> Network<A> {
         let due = |node: &Node| node.next_deadline().is_some_and(|at| at <= self.now);
         if let Some(number) = self.nodes.iter().position(due) {
             self.hand_in(number, Input::Wake).await;
+            self.hunts(number, hunt::Input::Wake).await;
         }
     }
 
@@ -234,6 +249,9 @@ impl<A: std::fmt::Debug> Network<A> {
                 subscription,
                 text,
             } => self.arrives(to, connection, subscription, text).await,
+            Happening::Hunt(number, input) => self.hunts(number, input).await,
+            Happening::Look(number, identifier) => self.looks(number, identifier).await,
+            Happening::Fetched(number, fetch, fate) => self.fetched(number, fetch, fate).await,
             Happening::Act(what) => act(self, what).await,
             Happening::Pass(number) => {
                 let asked = self.nodes[number].pass().await;
@@ -272,6 +290,7 @@ impl<A: std::fmt::Debug> Network<A> {
     fn down(&mut self, number: usize) {
         self.nodes[number].running = None;
         self.budgets.retain(|(from, _), _| *from != number);
+        self.hosts.retain(|(from, _), _| *from != number);
         self.dialling.retain(|(from, _), _| *from != number);
         let links = self.links.iter();
         let is_its = |from: usize, to| from == number || to == Peer::Server(number);
@@ -291,6 +310,9 @@ impl<A: std::fmt::Debug> Network<A> {
             Happening::Input(to, _)
             | Happening::Event { to, .. }
             | Happening::Text { to, .. }
+            | Happening::Hunt(to, _)
+            | Happening::Look(to, _)
+            | Happening::Fetched(to, ..)
             | Happening::Pass(to)
             | Happening::Sweep(to) => *to != number,
             _ => true,
@@ -416,6 +438,11 @@ impl<A: std::fmt::Debug> Network<A> {
                 self.now + Duration::from_millis(1),
                 Happening::Input(number, input),
             );
+        }
+        let owed = self.nodes[number].hunter().map(Hunter::heard);
+        for input in owed.into_iter().flatten() {
+            let at = self.now + Duration::from_millis(1);
+            self.schedule(at, Happening::Hunt(number, input));
         }
         for id in self.nodes[number].served_since() {
             self.shown.insert(id);

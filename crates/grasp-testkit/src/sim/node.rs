@@ -8,17 +8,21 @@ use std::time::Duration;
 
 use crate::Endpoint;
 use grasp_core::filter::Filter;
+use grasp_core::name::RepoAddress;
+use grasp_core::oid::Oid;
 use grasp_core::service::ServiceAddress;
 use grasp_core::{EventId, Timestamp};
 use grasp_server::Follower;
-use grasp_store::{Committed, QueryLimits};
+use grasp_store::{Committed, QueryLimits, Store};
 use grasp_sync::engine::{Delivery, Engine, Input, Output, PeerInfo, Settings, Time};
+use grasp_sync::hunt;
 use grasp_sync::intake;
 use grasp_sync::relay_url::RelayUrl;
 use nostr::key::{Keys, SecretKey};
 use tokio::sync::broadcast::Receiver;
 
 use super::dice::Dice;
+use super::hunter::{self, Hunter};
 use super::world::World;
 
 /// What it lets others do as a relay.
@@ -36,7 +40,7 @@ pub(crate) struct Manners {
 
 impl Manners {
     pub(crate) fn draw(dice: &mut Dice) -> Self {
-        let page = *dice.pick(&[3, 20, 500]);
+        let page = *dice.pick(&[3, 3, 20, 500]);
         let info = PeerInfo {
             max_subscriptions: *dice.pick(&[None, Some(3), Some(10), Some(100)]),
             default_limit: *dice.pick(&[None, Some(page)]),
@@ -46,7 +50,7 @@ impl Manners {
             info,
             page,
             filters_max: *dice.pick(&[1, 4, 20]),
-            has_negentropy: info.negentropy != Some(false) && dice.one_in(2),
+            has_negentropy: info.negentropy != Some(false) && !dice.one_in(4),
             wants_auth: dice.one_in(4),
             is_untidy: dice.one_in(4),
         }
@@ -92,6 +96,7 @@ pub(crate) struct Node {
 
 pub(crate) struct Running {
     pub(crate) engine: Engine,
+    hunter: Hunter,
     follower: Follower,
     served: Receiver<Arc<Committed<()>>>,
     /// What became visible since it started.
@@ -105,6 +110,16 @@ pub(crate) fn endpoint(number: usize) -> Endpoint {
         http: format!("https://{host}"),
         ws: format!("wss://{host}"),
         authority: host,
+    }
+}
+
+/// Whoever is at a relay's address.
+pub(crate) fn endpoint_at(ws: &str) -> Endpoint {
+    let host = ws.trim_start_matches("wss://");
+    Endpoint {
+        http: format!("https://{host}"),
+        ws: ws.to_owned(),
+        authority: host.to_owned(),
     }
 }
 
@@ -142,6 +157,7 @@ impl Node {
         let keys = Keys::new(SecretKey::from_slice(&[7; 32]).expect("a key"));
         let service = self.world.service();
         let running = Running {
+            hunter: Hunter::new(service.store(), seed + self.starts),
             engine: Engine::new(settings, seed.wrapping_mul(1_000) + self.starts),
             served: service.store().changes(),
             shown: BTreeSet::new(),
@@ -165,7 +181,14 @@ impl Node {
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        let deadline = self.running.as_ref()?.engine.next_deadline()?;
+        let running = self.running.as_ref()?;
+        let of_hunt = running.hunter.next_deadline();
+        let deadline = running
+            .engine
+            .next_deadline()
+            .into_iter()
+            .chain(of_hunt)
+            .min()?;
         Some(self.skew.true_time(deadline))
     }
 
@@ -173,6 +196,40 @@ impl Node {
         let now = self.skew.shown(now);
         let running = self.running.as_mut();
         running.map_or_else(Vec::new, |running| running.engine.handle(input, now))
+    }
+
+    pub(crate) fn hunts(&mut self, input: hunt::Input, now: Time) -> Vec<hunt::Output> {
+        let now = self.skew.shown(now);
+        let hunter = self.hunter();
+        hunter.map_or_else(Vec::new, |hunter| hunter.handle(input, now))
+    }
+
+    /// Its hunt; `None` while it is down.
+    pub(crate) fn hunter(&mut self) -> Option<&mut Hunter> {
+        self.running.as_mut().map(|running| &mut running.hunter)
+    }
+
+    /// What its hunt hears first.
+    pub(crate) fn to_hunt(&self) -> hunt::Input {
+        hunter::loaded(self.store())
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        self.world.service().store()
+    }
+
+    /// What of these a repository here has, with all it needs.
+    pub(crate) fn objects(&self, repository: &RepoAddress, of: &BTreeSet<Oid>) -> BTreeSet<Oid> {
+        let repositories = self.world.service().repositories();
+        if !repositories.exists(repository) {
+            return BTreeSet::new();
+        }
+        let lease = repositories.lease(repository);
+        let objects = repositories.objects(&lease).expect("readable");
+        of.iter()
+            .copied()
+            .filter(|oid| objects.contains(oid))
+            .collect()
     }
 
     /// What a relay sent for what it was asked, and what the engine is to hear of it. `None` while it is down.

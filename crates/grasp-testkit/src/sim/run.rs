@@ -26,6 +26,7 @@ pub(crate) async fn run(seed: u64, trace: Trace) {
     let end = after(network.weather.judged_after);
     network.run_until(end, &mut act).await;
     judge(&network, &life);
+    judge_git(&network, &life).await;
 }
 
 /// Servers are killed: at some moment, or in the middle of something.
@@ -97,6 +98,29 @@ fn judge(network: &Network<Act>, life: &Life) {
             let is_server = matches!(network.at(&report.url), Some(Peer::Server(_)));
             let rest = (report.pending, report.missing);
             assert!(!is_server || rest == (0, 0), "{report:#?}");
+        }
+    }
+}
+
+/// Every server of a repository serves its latest state, and `main` is what that says, wherever it was pushed.
+async fn judge_git(network: &Network<Act>, life: &Life) {
+    for project in &life.projects {
+        let (state, main) = project.winner().await;
+        for number in &project.listed {
+            let world = &network.nodes[*number].world;
+            // What waited in vain for half an hour sync may not bring back (PUR-8, EV-3): its owner has to come again.
+            if project.has_expired_at(network, *number) {
+                continue;
+            }
+            assert!(
+                project.is_served_by(network, *number) && world.serves(state),
+                "server {number} does not serve the state {}: {:?}",
+                state.id,
+                world.stage(state),
+            );
+            let refs = world.refs(project.owner()).unwrap_or_default();
+            let shown = refs.get("refs/heads/main");
+            assert_eq!(shown, Some(&main), "server {number} shows {refs:?}");
         }
     }
 }

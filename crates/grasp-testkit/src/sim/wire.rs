@@ -183,7 +183,7 @@ impl<A: std::fmt::Debug> Network<A> {
         if self.weather.loses_events && self.is_bad(25) {
             return;
         }
-        let times = if self.is_bad(20) { 2 } else { 1 };
+        let times = if self.is_bad(8) { 2 } else { 1 };
         for _ in 0..times {
             let what = Happening::Event {
                 to,
