@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod client;
+pub mod defect;
 pub mod descendants;
 pub mod dial;
 pub mod driver;

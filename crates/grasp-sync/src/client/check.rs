@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
-use grasp_core::event::{IdentifiedEvent, VerifiedEvent};
+use grasp_core::event::{IdentifiedEvent, VerifiedEvent, kind};
 use grasp_core::filter::Filter;
 use grasp_core::{Event, EventId};
 use tokio::sync::Semaphore;
 
+use crate::defect::Defect;
 use crate::home::{Home, Phase};
 
 /// An event as it came.
@@ -72,6 +73,9 @@ pub(super) fn check(raw: &Raw, home: &impl Home) -> Finding {
         return Finding::Junk;
     };
     if !raw.asked.iter().any(|filter| filter.matches(&event)) {
+        return Finding::Junk;
+    }
+    if Defect::DeletionIgnored.is_on() && event.kind.as_u16() == kind::DELETION {
         return Finding::Junk;
     }
     let (id, created_at) = (event.id, event.created_at.as_secs());

@@ -12,6 +12,7 @@ use super::query::{Ask, Query, What};
 use super::scenarios::since;
 use super::settings::{AUTH_GAP, DIFFERENCE_MAX, FILTER_VALUES, IDS_PER_REQ, RECONCILIATION_MAX};
 use super::{Engine, Timer};
+use crate::defect::Defect;
 
 /// A longer challenge is not answered.
 const CHALLENGE_MAX: usize = 1_024;
@@ -24,6 +25,13 @@ impl Engine {
                 delivery,
             } => self.delivered(relay, subscription, delivery),
             PeerMessage::Eose { subscription } => self.eose(relay, subscription),
+            PeerMessage::Closed {
+                subscription,
+                reason,
+            } if Defect::ClosedCompletes.is_on() => {
+                let _ = reason;
+                self.eose(relay, subscription);
+            }
             PeerMessage::Closed {
                 subscription,
                 reason,
@@ -41,6 +49,9 @@ impl Engine {
     }
 
     fn eose(&mut self, relay: RelayId, subscription: SubscriptionId) {
+        if Defect::EoseIgnored.is_on() {
+            return;
+        }
         if self.live_was_taken(relay, subscription) {
             self.accepted(relay);
             return;

@@ -19,6 +19,7 @@ use super::settings::{
 };
 use super::time::Time;
 use super::{Engine, Timer};
+use crate::defect::Defect;
 use crate::relay_url::RelayUrl;
 
 /// What came of looking at a batch.
@@ -161,6 +162,7 @@ impl Engine {
         }
         let paced = session.last_query.map(|last| last + pacing);
         let spaced = session.last_background.map(|last| last + BACKGROUND_GAP);
+        let spaced = spaced.filter(|_| !Defect::Unspaced.is_on());
         let earliest = paced.max(spaced).unwrap_or_default();
         if earliest > self.now {
             self.timers.set_at_latest(Timer::Pump(relay), earliest);
@@ -351,7 +353,8 @@ impl Engine {
         let Some(session) = self.sessions.get(&relay) else {
             return;
         };
-        if session.poll.round.is_none() && !session.live.polled().is_empty() {
+        let is_due = session.poll.round.is_none() && !Defect::PollForgotten.is_on();
+        if is_due && !session.live.polled().is_empty() {
             let since = session.poll.covered.minus(POLL_OVERLAP).as_secs();
             let filters = session.live.polled().to_vec();
             let batches = self.ask_in_batches(relay, Purpose::Poll, filters, since);

@@ -11,6 +11,7 @@ use super::relay_index::ConnectionStatus;
 use super::session::Session;
 use super::settings::{BREAKS_OFF_FOR, CONNECT_GAP, CONNECTS_MAX, RETRY_TICK};
 use super::{Engine, Timer};
+use crate::defect::Defect;
 
 impl Engine {
     /// The relay is dialled as soon as its health allows, if there is anything to do there.
@@ -160,7 +161,9 @@ impl Engine {
 
     /// A connection is gone: what was in flight is missing again, the relay is kept.
     pub(super) fn handle_disconnect(&mut self, relay: RelayId) {
-        self.clear_pending(relay);
+        if !Defect::PendingKept.is_on() {
+            self.clear_pending(relay);
+        }
         if let Some(session) = self.sessions.remove(&relay) {
             self.connections.remove(&session.connection);
         }

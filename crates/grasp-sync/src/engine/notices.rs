@@ -11,6 +11,7 @@ use super::repo_index::{Change, Item, TargetChange};
 use super::settings::CURSOR_EVERY;
 use super::time::Time;
 use super::{Engine, Timer};
+use crate::defect::Defect;
 use crate::relay_url::RelayUrl;
 
 impl Engine {
@@ -141,6 +142,9 @@ impl Engine {
                 }
             }
             Change::Raised => {
+                if Defect::RaisedConfirmed.is_on() {
+                    return;
+                }
                 state.unconfirm(item);
                 self.pending.drop_item(relay, item);
                 state.missing.insert(item);

@@ -4,6 +4,8 @@
 //! (NIP-11) is often wrong, so what it has *shown* counts: a page that is clearly shorter than the longest one it
 //! ever gave is the last; after any other we ask again from the oldest event on (SYNC-27; case 59).
 
+use crate::defect::Defect;
+
 /// After so many pages a history is not believed to be honest.
 pub(super) const PAGES_MAX: u32 = 5_000;
 
@@ -78,7 +80,8 @@ impl Pager {
             self.one_second = false;
             return self.step_below(since);
         }
-        if page.raw == 0 || is_clearly_shorter(page.raw, largest) {
+        let is_last = page.raw == 0 || is_clearly_shorter(page.raw, largest);
+        if is_last || Defect::LostPage.is_on() {
             return Turn::Done;
         }
         match page.span {

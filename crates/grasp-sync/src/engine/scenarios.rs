@@ -22,6 +22,7 @@ use super::session::Session;
 use super::settings::{CONSOLIDATE_ABOVE, DAILY_SYNC, FILTER_VALUES, SINCE_OVERLAP};
 use super::time::Time;
 use super::{Engine, Timer};
+use crate::defect::Defect;
 
 /// Whether a history is part of a full sync, for which set reconciliation pays, or of something small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -328,7 +329,9 @@ impl Engine {
                 .chance
                 .up_to(longest.checked_sub(shortest).unwrap_or(Duration::ZERO));
         if let Some(state) = self.relays.get_mut(relay) {
-            state.clear_sync_state();
+            if !Defect::ConfirmedKept.is_on() {
+                state.clear_sync_state();
+            }
             state.undelivered = Undelivered::default();
             state.last_connected = Some(self.now);
             state.daily_at = Some(self.now + day);

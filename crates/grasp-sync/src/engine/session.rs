@@ -9,6 +9,7 @@ use super::number::{BatchId, ConnectionId, SubscriptionId};
 use super::query::Query;
 use super::settings::{REQ_FILTERS, SUBSCRIPTIONS_DEFAULT, SUBSCRIPTIONS_RESERVE, TRANSIENT_MAX};
 use super::time::Time;
+use crate::defect::Defect;
 
 /// What we know of a proof of our identity (SYNC-36).
 #[derive(Debug, Default)]
@@ -73,7 +74,10 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) fn new(connection: ConnectionId, peer: PeerInfo, now: Time) -> Self {
-        let allowed = peer.max_subscriptions.unwrap_or(SUBSCRIPTIONS_DEFAULT);
+        let said = peer
+            .max_subscriptions
+            .filter(|_| !Defect::LimitsIgnored.is_on());
+        let allowed = said.unwrap_or(SUBSCRIPTIONS_DEFAULT);
         // A peer that allows two gets one live subscription and one question, and no reserve.
         let reserve = SUBSCRIPTIONS_RESERVE.min(allowed.saturating_sub(2));
         Self {

@@ -1,5 +1,8 @@
 //! The simulator at work: `sim` of the library says what it is.
 
+#[cfg(feature = "seeded-defects")]
+mod teeth;
+
 use grasp_testkit::sim;
 
 /// So many runs, of which `SIM_SEEDS` may ask for more, and `SIM_FIRST` for others.
@@ -13,6 +16,8 @@ fn seeds() -> std::ops::Range<u64> {
 
 /// SYNC-4 … SYNC-11, SYNC-20 … SYNC-36 and SYNC-40 … SYNC-46 at once, between real stores. Relays count what they are
 /// asked, and fail the run when that is too much.
+///
+/// HUNT-2, HUNT-7, HUNT-12, HUNT-14: what was pushed to one of them all show in the end.
 #[test]
 fn servers_of_a_repository_serve_the_same_once_the_network_heals() {
     if let Some(failure) = sim::search(seeds()) {
