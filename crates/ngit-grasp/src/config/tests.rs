@@ -88,13 +88,10 @@ fn an_empty_scalar_is_unset_and_an_empty_list_is_empty() {
     ])
     .expect("valid");
     assert_eq!(loaded.config.public.authority(), "127.0.0.1:7334");
-    // An empty list differs from the default one, and nothing reads it yet.
-    assert!(
-        loaded
-            .warnings
-            .iter()
-            .any(|it| it.contains("NGIT_USER_INDEX_RELAYS"))
-    );
+    // An empty list differs from the default one.
+    assert!(loaded.config.sync.user_index_relays.0.is_empty());
+    let unset = load(&[("NGIT_DOMAIN", "grasp.example.com")]).expect("valid");
+    assert!(!unset.config.sync.user_index_relays.0.is_empty());
 }
 
 /// CONF-1
