@@ -8,6 +8,7 @@ use nostr::types::Timestamp;
 use crate::announcement::Announcement;
 use crate::curation::Curation;
 use crate::maintainers::MaintainerRule;
+use crate::name::Identifier;
 use crate::request::RequestPolicy;
 use crate::service::ServiceAddress;
 
@@ -107,6 +108,17 @@ impl Policy {
         } else {
             Hosting::Elsewhere
         }
+    }
+
+    /// Whether proposals of `submitter` that name these clone URLs are hosted below `/prs/` for `identifier` (G6-4).
+    pub fn hosts_submission(
+        &self,
+        submitter: &PublicKey,
+        identifier: &Identifier,
+        clone_urls: &[String],
+    ) -> bool {
+        let is_own = |url: &String| self.service.is_prs_url(url, submitter, identifier);
+        self.proposals_hosted && clone_urls.iter().any(is_own)
     }
 }
 

@@ -192,6 +192,11 @@ impl RepoView {
     pub fn repository(&self, owner: PublicKey) -> RepoAddress {
         RepoAddress::Announced(Coordinate::new(owner, self.identifier.clone()))
     }
+
+    /// The `/prs/` repository of `submitter` for this identifier.
+    pub fn submissions(&self, submitter: PublicKey) -> RepoAddress {
+        RepoAddress::Proposals(Coordinate::new(submitter, self.identifier.clone()))
+    }
 }
 
 /// Which objects are complete where, measured under a lease that is still held (ST-7).

@@ -1,6 +1,6 @@
 //! The store: snapshots to read, commits to change, a feed of what changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use grasp_core::event::{VerifiedEvent, kind};
 use grasp_core::filter::Filter;
 use grasp_core::lifecycle::{Batch, Stage};
-use grasp_core::name::{Coordinate, RepoAddress};
+use grasp_core::name::{Coordinate, Identifier, RepoAddress};
 use nostr::event::EventId;
 use nostr::types::Timestamp;
 use tokio::sync::{broadcast, mpsc};
@@ -23,6 +23,7 @@ use crate::format::{self, Folder};
 use crate::keys::{KeyedHash, read_repository};
 use crate::lmdb::{self, Reading};
 use crate::metrics::Metrics;
+use crate::proposals;
 use crate::query::{
     Budget, Cursor, Emit, NegentropyItem, QueryLimits, gather_item, sealed, without_limit,
 };
@@ -134,6 +135,8 @@ pub struct Passage {
     pub kind: u16,
     /// Of announcements: whose repository.
     pub announces: Option<Coordinate>,
+    /// Of pull requests and their updates: the identifiers of the repositories that they name.
+    pub proposes: BTreeSet<Identifier>,
     /// Where it was put; `None` if it is gone.
     pub stage: Option<Stage>,
 }
@@ -146,6 +149,7 @@ impl Passage {
             event: event.id(),
             kind: event.kind(),
             announces: identifier.map(|it| Coordinate::new(event.author(), it)),
+            proposes: proposals::named_by(event),
             stage,
         }
     }

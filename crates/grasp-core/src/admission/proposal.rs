@@ -45,14 +45,8 @@ pub fn admit_proposal(
 /// G6-4: it names a repository, and the submitter's own one here as the place of its commit.
 fn is_hosted(event: &Proposal, policy: &Policy) -> bool {
     let clone_urls = event.event().all_values("clone");
-    policy.proposals_hosted
-        && event.targets().iter().any(|target| {
-            clone_urls.iter().any(|url| {
-                policy
-                    .service
-                    .is_prs_url(url, &event.author(), &target.identifier)
-            })
-        })
+    let mut targets = event.targets().iter();
+    targets.any(|target| policy.hosts_submission(&event.author(), &target.identifier, &clone_urls))
 }
 
 /// The views with the proposal in them, settled until they agree about it.

@@ -98,6 +98,9 @@ impl<'v> Group<'v> {
 }
 
 pub(super) fn relatives(group: &GroupKey, view: &RepoView, policy: &Policy) -> Vec<RepoAddress> {
+    if let GroupKey::Submitter(author) = group {
+        return vec![view.submissions(*author)];
+    }
     let all = Group::all(view, policy).into_iter();
     let mut found = all.filter(|it| it.key == group.owner());
     found

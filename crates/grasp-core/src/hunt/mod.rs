@@ -8,6 +8,7 @@ mod evidence;
 mod group;
 mod owed;
 mod sources;
+mod submitted;
 #[cfg(test)]
 mod tests;
 
@@ -42,13 +43,26 @@ pub enum GroupKey {
         /// Who signed the proposals.
         author: PublicKey,
     },
+    /// The author of proposals that no repository here shows but the author's own below `/prs/` (G6-4).
+    Submitter(PublicKey),
 }
 
 impl GroupKey {
-    /// The owner that stands for the maintainers.
+    /// The owner that stands for those whose repositories are filled.
     pub fn owner(&self) -> PublicKey {
         match self {
-            Self::Maintainers(owner) | Self::Proposer { to: owner, .. } => *owner,
+            Self::Maintainers(owner)
+            | Self::Proposer { to: owner, .. }
+            | Self::Submitter(owner) => *owner,
+        }
+    }
+
+    /// Whose repositories are filled: what comes for one group is there for all with the same answer.
+    #[must_use]
+    pub fn beneficiaries(&self) -> Self {
+        match self {
+            Self::Proposer { to, .. } => Self::Maintainers(*to),
+            Self::Maintainers(_) | Self::Submitter(_) => *self,
         }
     }
 }
@@ -94,9 +108,11 @@ pub struct Sought {
     pub commits: BTreeSet<Oid>,
     /// Proposals whose `clone` tags may be of use.
     pub proposals: BTreeSet<EventId>,
+    /// Repositories below `/prs/` that may have some of it already, besides those that the view speaks of.
+    pub submitters: BTreeSet<RepoAddress>,
 }
 
-/// The `clone` tags of proposals, as written; of each a few (ANN-8).
+/// The `clone` tags of proposals, as written; of each a few are asked (ANN-8).
 #[derive(Debug, Clone)]
 pub struct ProposalUrls {
     max: usize,
@@ -112,8 +128,18 @@ impl ProposalUrls {
 
     /// What a proposal says.
     pub fn add(&mut self, proposal: EventId, urls: impl IntoIterator<Item = String>) {
-        let counting = urls.into_iter().take(self.max);
-        self.of.insert(proposal, counting.collect());
+        self.of.insert(proposal, urls.into_iter().collect());
+    }
+
+    /// Those that a proposal names, whether they count or not.
+    fn named(&self, proposal: &EventId) -> &[String] {
+        self.of.get(proposal).map_or(&[], Vec::as_slice)
+    }
+
+    /// Those of them that count.
+    fn counting(&self, proposal: &EventId) -> &[String] {
+        let named = self.named(proposal);
+        &named[..named.len().min(self.max)]
     }
 }
 
@@ -123,7 +149,7 @@ pub fn sought(view: &RepoView, policy: &Policy) -> Sought {
 }
 
 /// What the repositories of a view are owed, and by whom it may be had. The groups of maintainers come first, those with a
-/// served repository before the others.
+/// served repository before the others; those that only `/prs/` concerns come last.
 pub fn owed(view: &RepoView, facts: &ObjectFacts, urls: &ProposalUrls, policy: &Policy) -> Owed {
     owed::owed(view, facts, urls, policy)
 }

@@ -7,10 +7,11 @@ use nostr::key::PublicKey;
 
 use super::group::Group;
 use super::sources;
+use super::submitted;
 use super::{GroupKey, GroupOwed, Owed, ProposalUrls, Sought, WANTS_MAX};
 use crate::clone_url::CloneUrl;
 use crate::lifecycle::Stage;
-use crate::name::{Coordinate, RepoAddress};
+use crate::name::RepoAddress;
 use crate::oid::Oid;
 use crate::policy::Policy;
 use crate::refname::RefSpace;
@@ -31,6 +32,11 @@ pub(super) fn sought(view: &RepoView, policy: &Policy) -> Sought {
                 sought.proposals.insert(entry.event);
             }
         }
+    }
+    for entry in submitted::proposals(view, policy) {
+        sought.commits.extend(entry.commit);
+        sought.proposals.insert(entry.event);
+        sought.submitters.insert(view.submissions(entry.author));
     }
     sought
 }
@@ -59,8 +65,10 @@ pub(super) fn owed(
         ledgers.iter().filter_map(Ledger::of_maintainers).collect();
     maintainers.sort_by_key(|owed| Reverse(owed.is_served));
     let proposers = ledgers.iter().flat_map(Ledger::of_proposers);
+    let submitters = submitted::owed(view, facts, urls, policy);
+    let groups = maintainers.into_iter().chain(proposers).chain(submitters);
     Owed {
-        groups: maintainers.into_iter().chain(proposers).collect(),
+        groups: groups.collect(),
     }
 }
 
@@ -115,9 +123,7 @@ impl Ledger<'_> {
             for entry in &entries {
                 wants.add(entry);
             }
-            let urls = entries
-                .iter()
-                .filter_map(|entry| self.urls.of.get(&entry.event));
+            let urls = entries.iter().map(|entry| self.urls.counting(&entry.event));
             let key = GroupKey::Proposer {
                 to: self.group.key,
                 author,
@@ -172,8 +178,7 @@ impl Ledger<'_> {
         let Some(commit) = &entry.commit else {
             return false;
         };
-        let submitters = Coordinate::new(entry.author, self.group.view.identifier.clone());
-        let own = RepoAddress::Proposals(submitters);
+        let own = self.group.view.submissions(entry.author);
         let mut holders = self.facts.holders(commit);
         lives(entry.stage) && !holders.any(|it| self.relatives.contains(it) || *it == own)
     }
@@ -181,13 +186,13 @@ impl Ledger<'_> {
 
 /// Objects in the order in which they are asked for.
 #[derive(Default)]
-struct Wants {
+pub(super) struct Wants {
     now: Vec<Oid>,
     later: Vec<Oid>,
 }
 
 impl Wants {
-    fn add(&mut self, entry: &ProposalEntry) {
+    pub(super) fn add(&mut self, entry: &ProposalEntry) {
         match entry.stage {
             Stage::Waiting => self.now.extend(entry.commit),
             _ => self.later.extend(entry.commit),
@@ -195,7 +200,7 @@ impl Wants {
     }
 
     /// Each object once. Nothing if there is nothing to ask for, or nobody to ask.
-    fn owed(
+    pub(super) fn owed(
         self,
         group: GroupKey,
         into: RepoAddress,

@@ -37,10 +37,10 @@ pub(super) fn of_maintainers(
 
 /// The addresses in proposals of one author (ANN-8).
 pub(super) fn of_proposals<'u>(
-    urls: impl Iterator<Item = &'u Vec<String>>,
+    urls: impl Iterator<Item = &'u [String]>,
     policy: &Policy,
 ) -> Vec<CloneUrl> {
-    let lists = urls.map(|urls| read(urls.clone(), policy));
+    let lists = urls.map(|urls| read(urls.to_vec(), policy));
     in_turn(&lists.collect::<Vec<_>>())
 }
 

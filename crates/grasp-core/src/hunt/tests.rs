@@ -387,6 +387,7 @@ fn groups_with_something_served_come_first_and_proposers_last() {
 #[test]
 fn what_has_to_be_measured_is_all_that_may_be_owed() {
     let [waiting, parked, served] = [11, 12, 13].map(|n| asked(ALICE, n));
+    let to_nobody_here = asked(MALLORY, 15);
     let view = project(Served)
         .stated(main_at(ALICE, 5, 1), Waiting)
         .stated(main_at(ALICE, 4, 2), Parked)
@@ -397,11 +398,12 @@ fn what_has_to_be_measured_is_all_that_may_be_owed() {
         .proposed(&parked, Parked)
         .proposed(&served, Served)
         .proposed(&asked(ALICE, 14), Held)
-        .proposed(&asked(MALLORY, 15), Waiting);
+        .proposed(&to_nobody_here, Waiting);
     let expected = Sought {
         objects: oids(&[1, 2, 3]).into_iter().collect(),
-        commits: oids(&[11, 12, 13]).into_iter().collect(),
-        proposals: BTreeSet::from([waiting.id(), parked.id()]),
+        commits: oids(&[11, 12, 13, 15]).into_iter().collect(),
+        proposals: BTreeSet::from([waiting.id(), parked.id(), to_nobody_here.id()]),
+        submitters: BTreeSet::from([prs_repo(key(5))]),
     };
     assert_eq!(sought(&view.build(), &policy()), expected);
 }
@@ -444,6 +446,7 @@ fn a_group_builds_on_the_repositories_of_its_own() {
         author: key(MALLORY),
     };
     assert_eq!(of(&proposer), shared);
+    assert_eq!(of(&GroupKey::Submitter(key(ALICE))), [prs_repo(key(ALICE))]);
     assert_eq!(
         of(&GroupKey::Maintainers(key(MALLORY))),
         [repo(key(MALLORY))]

@@ -28,6 +28,7 @@ use super::clock::HuntClock;
 use super::fetching::{Strings, carry_out};
 use super::gather::Gathered;
 use super::ledger::{Fetch, Ledger};
+use super::pending::Pending;
 use super::rows::Rows;
 use crate::metrics::{Role, Sought};
 use crate::service::Service;
@@ -102,6 +103,13 @@ pub(super) struct Driver {
     doing: BTreeMap<Id, Doing>,
     rows: Rows,
     ledger: Ledger,
+    pending: Pending,
+}
+
+/// What the store has for the hunt.
+struct Loaded {
+    entries: Vec<(Identifier, StoredEntry)>,
+    pending: Pending,
 }
 
 impl Driver {
@@ -123,6 +131,7 @@ impl Driver {
             doing: BTreeMap::new(),
             rows: Rows::new(service.store.clone()),
             ledger: Ledger::default(),
+            pending: Pending::default(),
             home,
         };
         (driver, Handle(handle))
@@ -131,7 +140,8 @@ impl Driver {
     /// Looks for what is owed until it is stopped.
     pub(super) async fn run(mut self) {
         match Self::load(self.home.service.clone()).await {
-            Ok(entries) => {
+            Ok(Loaded { entries, pending }) => {
+                self.pending = pending;
                 for (identifier, entry) in &entries {
                     self.ledger.saved(identifier, *entry);
                 }
@@ -149,16 +159,19 @@ impl Driver {
         self.end().await;
     }
 
-    async fn load(service: Service) -> Result<Vec<(Identifier, StoredEntry)>, StoreError> {
+    async fn load(service: Service) -> Result<Loaded, StoreError> {
         let store = service.store.clone();
         let reading = move || {
             let snapshot = store.snapshot()?;
+            let mut pending = Pending::default();
+            let proposals = snapshot.view().pending_proposals()?;
+            pending.heard(snapshot.version(), &proposals);
             let mut entries: Vec<(Identifier, StoredEntry)> = Vec::new();
             loop {
                 let last = entries.last().map(|(identifier, _)| identifier.clone());
                 let page = snapshot.view().hunts(last.as_ref(), PAGE)?;
                 if page.is_empty() {
-                    return Ok(entries);
+                    return Ok(Loaded { entries, pending });
                 }
                 entries.extend(page.into_iter().map(|hunt| {
                     let entry = StoredEntry {
@@ -219,6 +232,7 @@ impl Driver {
 
     /// What the store committed may be owed (HUNT-2).
     fn heard(&mut self, committed: &Committed<()>) {
+        self.pending.heard(committed.version, &committed.moved);
         for change in &committed.batch {
             if let Change::Hunt {
                 identifier,
@@ -244,7 +258,8 @@ impl Driver {
             "the hunt fell behind the store; what is owed is read again"
         );
         match Self::load(self.home.service.clone()).await {
-            Ok(entries) => {
+            Ok(Loaded { entries, pending }) => {
+                self.pending = pending;
                 for (identifier, entry) in entries {
                     self.enqueue(identifier, entry.next_attempt);
                 }
@@ -328,8 +343,9 @@ impl Driver {
     fn gather(&mut self, identifier: Identifier) {
         let home = Arc::clone(&self.home);
         let asked = identifier.clone();
+        let pending = self.pending.of(&identifier);
         self.spawn(Doing::Gather(identifier), async move {
-            Done::Gathered(home.gatherer.gather(asked).await)
+            Done::Gathered(home.gatherer.gather(asked, pending).await)
         });
     }
 

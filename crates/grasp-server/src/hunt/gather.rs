@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use grasp_core::EventId;
 use grasp_core::hunt::Owed;
 use grasp_core::name::Identifier;
 use tokio::sync::Semaphore;
 use tracing::error;
 
+use super::pending::Known;
 use crate::service::Service;
 
 /// Looks at once: each reads the disk, and pushes want it too.
@@ -40,13 +42,14 @@ impl Gatherer {
         }
     }
 
-    /// Tries until it succeeds: what cannot be read is owed on.
-    pub(super) async fn gather(&self, identifier: Identifier) -> Gathered {
+    /// Tries until it succeeds: what cannot be read is owed on. `pending` are the proposals for the identifier.
+    pub(super) async fn gather(&self, identifier: Identifier, pending: Known) -> Gathered {
+        let proposals: Arc<[EventId]> = pending.proposals.into();
         loop {
             let turn = Arc::clone(&self.turns).acquire_owned().await;
             let (service, asked) = (self.service.clone(), identifier.clone());
-            let max = self.proposal_urls;
-            let looking = move || service.owed(&asked, max);
+            let (proposals, max) = (Arc::clone(&proposals), self.proposal_urls);
+            let looking = move || service.owed(&asked, &proposals, max);
             let look = self.service.blocking(looking).await;
             drop(turn);
             match look {
@@ -54,7 +57,8 @@ impl Gatherer {
                     return Gathered {
                         identifier,
                         owed,
-                        seen: seen.number(),
+                        // Of a proposal that came since nobody said anything here.
+                        seen: seen.min(pending.as_of).number(),
                     };
                 }
                 Err(failure) => error!(

@@ -11,6 +11,7 @@ mod evidence;
 mod fetching;
 mod gather;
 mod ledger;
+mod pending;
 mod rows;
 mod watched;
 

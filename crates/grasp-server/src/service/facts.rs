@@ -91,16 +91,16 @@ pub(super) fn measure(
     measure_in(repositories(view), git, view, wanted)
 }
 
-/// [`measure`], also in a repository that the view does not speak of (yet): where a push went, or the
+/// [`measure`], also in repositories that the view does not speak of (yet): where a push went, or the
 /// `/prs/` repository of whoever sends a proposal.
 pub(super) fn measure_with(
-    other: RepoAddress,
+    others: impl IntoIterator<Item = RepoAddress>,
     git: &Repositories,
     view: &RepoView,
     wanted: Wanted,
 ) -> Result<Measured, grasp_git::Error> {
     let mut places = repositories(view);
-    places.insert(other);
+    places.extend(others);
     measure_in(places, git, view, wanted)
 }
 

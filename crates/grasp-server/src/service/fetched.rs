@@ -187,7 +187,7 @@ impl Service {
             let snapshot = service.store.snapshot()?;
             let view = reconcile::view_to_settle(&snapshot.view(), &at, [])?;
             drop(snapshot);
-            let measured = facts::measure_with(at, &service.git, &view, Wanted::default())?;
+            let measured = facts::measure_with([at], &service.git, &view, Wanted::default())?;
             Ok::<_, TakeError>(measured)
         });
         let measured = measured.await?;

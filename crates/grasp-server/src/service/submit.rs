@@ -102,7 +102,7 @@ impl Arrival {
             Self::Proposal(proposal) => {
                 let own = Coordinate::new(proposal.author(), view.identifier.clone());
                 let own = RepoAddress::Proposals(own);
-                facts::measure_with(own, git, view, self.wanted())
+                facts::measure_with([own], git, view, self.wanted())
             }
             _ => facts::measure(git, view, self.wanted()),
         }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use grasp_core::EventId;
 use grasp_core::admission::Answer;
 use grasp_core::clone_url::CloneUrl;
 use grasp_core::event::VerifiedEvent;
+use grasp_core::hunt::GroupKey;
 use grasp_core::lifecycle::Stage;
 use grasp_core::name::{Coordinate, RepoAddress};
 use grasp_core::oid::Oid;
@@ -373,6 +375,39 @@ async fn a_commit_is_fetched_into_the_submitter_s_own_place() {
     assert!(world.serves(&proposal));
     let name = format!("refs/nostr/{}", proposal.id.to_hex());
     assert_eq!(refs_at(&home).get(&name), Some(&commit(5).await.oid));
+}
+
+/// G6-4, G2-3, HUNT-4: owed to the submitter until it is there, wherever else the proposal says that it is.
+#[tokio::test]
+async fn what_is_proposed_for_a_repository_elsewhere_is_owed_to_its_submitter() {
+    let world = World::new();
+    let proposal = bob()
+        .pull_request(&alice().coordinate(REPO), &commit(5).await.oid)
+        .tag(["clone", &prs_url(&bob()), "https://fork.example/x.git"])
+        .sign();
+    world.send(&proposal).await.waits();
+    let owed = |pending: &[EventId]| {
+        let identifier = REPO.parse().expect("valid");
+        let owed = world.service().owed(&identifier, pending, 8);
+        owed.expect("readable").0.groups
+    };
+    let snapshot = world.service().store().snapshot().expect("readable");
+    let pending = snapshot.view().pending_proposals().expect("readable");
+    drop(snapshot);
+    let pending: Vec<EventId> = pending.into_iter().map(|it| it.event).collect();
+    let [group] = &owed(&pending)[..] else {
+        panic!("one group");
+    };
+    assert_eq!(group.group, GroupKey::Submitter(bob().key()));
+    assert_eq!(
+        (&group.into, &group.wants),
+        (&prs(&bob()), &vec![oid(commit(5).await)])
+    );
+    assert_eq!(owed(&[]), [], "nothing leads there from the identifier");
+    world
+        .fetch(&prs(&bob()), &[commit(5).await], &[commit(5).await])
+        .await;
+    assert_eq!(owed(&pending), []);
 }
 
 /// REF-8: what a served state lost comes back.

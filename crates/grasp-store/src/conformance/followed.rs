@@ -1,5 +1,7 @@
 //! What following other servers reads and remembers.
 
+use std::collections::BTreeSet;
+
 use grasp_core::filter::Filter;
 use grasp_core::lifecycle::{Change, MarkReason, Stage};
 use grasp_core::name::Coordinate;
@@ -68,12 +70,14 @@ pub async fn the_feed_tells_what_changed_its_stage(store: &Store) {
         event: announcement.id(),
         kind: 30617,
         announces: Some(scope(1, "x")),
+        proposes: BTreeSet::new(),
         stage: Some(stage),
     };
     let of_issue = |stage| Passage {
         event: issue.id(),
         kind: 1621,
         announces: None,
+        proposes: BTreeSet::new(),
         stage,
     };
     for expected in [
@@ -86,6 +90,44 @@ pub async fn the_feed_tells_what_changed_its_stage(store: &Store) {
     ] {
         assert_eq!(feed.recv().await.expect("a commit").moved, expected);
     }
+}
+
+/// G2-3, G6-4: the feed and a look at the store tell the same of proposals that wait or are parked.
+pub async fn pending_proposals_are_told_with_what_they_name(store: &Store) {
+    let (x, y) = (scope(1, "x").address(), scope(1, "y").address());
+    let commit_tag = ["c", &"1".repeat(40)];
+    let tags: [&[&str]; 4] = [
+        &["a", &x],
+        &["a", &scope(2, "x").address()],
+        &["a", &y],
+        &commit_tag,
+    ];
+    let proposal = |n: u64, kind| event(key(3), kind, n, &tags);
+    let [waiting, parked, served, issue] =
+        [(1, 1618), (2, 1619), (3, 1618), (4, 1621)].map(|(n, kind)| proposal(n, kind));
+    let mut feed = store.changes();
+    let batch = vec![
+        insert_until(&waiting, Stage::Waiting, 100),
+        insert_until(&parked, Stage::Parked, 90),
+        insert_until(&served, Stage::Served, 80),
+        insert_until(&issue, Stage::Waiting, 70),
+    ];
+    commit(store, batch).await.expect("commits");
+    let told = feed.recv().await.expect("a commit").moved.clone();
+    let named: Vec<_> = told.iter().map(|it| it.proposes.clone()).collect();
+    let both = BTreeSet::from(["x", "y"].map(|name| name.parse().expect("an identifier")));
+    assert_eq!(named, [both.clone(), both.clone(), both, BTreeSet::new()]);
+    let pending = |store: &Store| {
+        let snapshot = store.snapshot().expect("a snapshot");
+        snapshot.view().pending_proposals().expect("reads")
+    };
+    assert_eq!(pending(store), [told[1].clone(), told[0].clone()]);
+    let batch = vec![
+        moved(&waiting, Stage::Served),
+        Change::Remove { event: parked.id() },
+    ];
+    commit(store, batch).await.expect("commits");
+    assert_eq!(pending(store), []);
 }
 
 /// SYNC-2: what was replaced or deleted does not count.

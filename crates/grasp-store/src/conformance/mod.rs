@@ -80,6 +80,7 @@ macro_rules! conformance_suite {
             followed:
                 cursors_are_remembered_until_they_are_forgotten,
                 the_feed_tells_what_changed_its_stage,
+                pending_proposals_are_told_with_what_they_name,
                 living_announcements_are_told_newest_first,
                 all_served_roots_are_told_with_their_repositories,
                 what_is_unseen_or_marked_is_settled;

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use grasp_core::PublicKey;
 use grasp_core::clone_url::CloneUrl;
 use grasp_core::hunt::{GroupKey, GroupOwed};
 use grasp_core::name::RepoAddress;
@@ -177,7 +176,7 @@ pub(super) struct Attempt {
     /// How much memory it holds, about.
     pub(super) weight: usize,
     /// What came for whose repositories since the last look began, which therefore does not know of it.
-    pub(super) brought: BTreeSet<(PublicKey, Oid)>,
+    pub(super) brought: BTreeSet<(GroupKey, Oid)>,
 }
 
 impl Attempt {
@@ -216,9 +215,9 @@ impl Attempt {
         for turn in &mut self.turns {
             match now.remove(&turn.group) {
                 Some(mut now) => {
-                    let owner = turn.group.owner();
+                    let whose = turn.group.beneficiaries();
                     now.wants
-                        .retain(|oid| !self.brought.contains(&(owner, *oid)));
+                        .retain(|oid| !self.brought.contains(&(whose, *oid)));
                     turn.renew(now);
                 }
                 None => turn.wants.clear(),
@@ -278,12 +277,12 @@ impl Attempt {
 
     /// Takes out of what is missing what came for any group of these maintainers: they share their repositories.
     pub(super) fn brought(&mut self, group: &GroupKey, oids: &BTreeSet<Oid>) {
-        let owner = group.owner();
-        self.brought.extend(oids.iter().map(|oid| (owner, *oid)));
+        let whose = group.beneficiaries();
+        self.brought.extend(oids.iter().map(|oid| (whose, *oid)));
         let related = self
             .turns
             .iter_mut()
-            .filter(|turn| turn.group.owner() == group.owner());
+            .filter(|turn| turn.group.beneficiaries() == whose);
         for turn in related {
             turn.wants.retain(|oid| !oids.contains(oid));
         }

@@ -199,8 +199,8 @@ impl Hunt {
         }
         let mut useless = Vec::new();
         for (id, fetch) in &mut self.fetches {
-            let is_related =
-                fetch.identifier == by.identifier && fetch.group.owner() == by.group.owner();
+            let is_related = fetch.identifier == by.identifier
+                && fetch.group.beneficiaries() == by.group.beneficiaries();
             if is_related {
                 fetch.wants.retain(|oid| !oids.contains(oid));
                 if fetch.wants.is_empty() {

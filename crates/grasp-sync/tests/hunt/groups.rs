@@ -82,6 +82,21 @@ fn what_came_for_one_is_there_for_all_of_the_same_maintainers() {
     );
 }
 
+/// HUNT-5a: what comes for somebody's announced repository is not in the one below `/prs/`.
+#[test]
+fn what_came_for_a_maintainer_is_not_there_for_the_same_key_s_proposals() {
+    let mut sim = Sim::new();
+    sim.owe("x", 1, &[7], &["alice.example"]);
+    let submitter = GroupKey::Submitter(key(1));
+    sim.owe_as("x", submitter, false, &[7], &[], &["fork.example"]);
+    sim.behave("alice.example", has(&[7], secs(1)));
+    sim.behave("fork.example", Behaviour::Silent);
+    sim.enqueue_after("x", secs(0));
+    sim.pass(secs(3));
+    let running: Vec<_> = sim.running.values().map(|it| &it.order.source).collect();
+    assert_eq!(running, [&url("fork.example")]);
+}
+
 /// HUNT-8
 #[test]
 fn after_thirty_seconds_without_a_result_another_host_is_asked_as_well() {

@@ -76,7 +76,8 @@ pub(crate) fn loaded(store: &Store) -> Input {
 
 /// What is owed of an identifier.
 pub(crate) fn gathered(service: &Service, identifier: Identifier) -> Input {
-    let (owed, seen): (Owed, _) = service.owed(&identifier, PROPOSAL_URLS).expect("readable");
+    let looked = service.owed(&identifier, &[], PROPOSAL_URLS);
+    let (owed, seen): (Owed, _) = looked.expect("readable");
     Input::Gathered {
         identifier,
         owed,

@@ -277,6 +277,45 @@ async fn a_pull_request_s_commit_is_found_where_it_says() {
     assert_eq!(alice.remote_refs().await[&name], tip);
 }
 
+/// G6-4, G2-3, HUNT-1a: so too if nothing is announced here for it and it lives in its author's own repository, also after
+/// a restart.
+#[tokio::test]
+async fn a_pull_request_s_commit_is_found_for_its_author_s_own_repository() {
+    let configured = configured().env("NGIT_GRASP06_ENABLE", true);
+    let (mut server, host) = (configured.spawn().await, GitHost::start().await);
+    let (alice, carol) = (Person::named("alice"), Person::named("carol"));
+    let own = format!(
+        "{}/prs/{}/project.git",
+        server.endpoint().http,
+        carol.npub()
+    );
+    let fork = GitHome::new().init("fork").await;
+    let ask = |tip: &str| {
+        let pr = carol.pull_request(&alice.coordinate("project"), tip);
+        pr.tag(["clone", &own, &host.url("fork")]).sign()
+    };
+    let first = fork.commit("a change").await;
+    host.hold("fork", &fork, &["HEAD:refs/heads/change"]).await;
+    let pr = ask(&first);
+    server.publish(&pr).await.accepted();
+    is_found(&server, &pr).await;
+    let name = |pr: &Event| format!("refs/nostr/{}", pr.id.to_hex());
+    assert_eq!(fork.home().ls_remote(&own).await[&name(&pr)], first);
+
+    let second = fork.commit("another change").await;
+    let next = ask(&second);
+    let asked = host.requests();
+    server.publish(&next).await.accepted();
+    eventually_within(FOUND, "it was looked for", async || host.requests() > asked).await;
+    assert!(!server.serves(&next).await);
+    server.kill9().await;
+    host.hold("fork", &fork, &["HEAD:refs/heads/another"]).await;
+    server.start_again().await;
+    is_found(&server, &next).await;
+    let refs = fork.home().ls_remote(&own).await;
+    assert_eq!((&refs[&name(&pr)], &refs[&name(&next)]), (&first, &second));
+}
+
 /// AFTER-7, HUNT-12: the maintainer's push wins, and what is still on its way harms nothing.
 #[tokio::test]
 async fn a_push_while_it_is_fetched_wins() {

@@ -494,7 +494,7 @@ impl Service {
                 misfits: commits
                     .filter(|oid| objects.peel_to_commit(oid).is_none())
                     .collect(),
-                measured: facts::measure_with(at.clone(), &service.git, &seen.view, wanted)?,
+                measured: facts::measure_with([at.clone()], &service.git, &seen.view, wanted)?,
                 current: service.current_refs(&at)?,
             })
         })
