@@ -18,6 +18,7 @@ fn defines(source: &str, name: &str) -> bool {
             "fn ",
             "struct ",
             "enum ",
+            "trait ",
             "const ",
             "type ",
         ];
