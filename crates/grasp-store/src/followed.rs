@@ -7,10 +7,9 @@ use std::ops::{Bound, ControlFlow};
 use grasp_core::announcement::Announcement;
 use grasp_core::event::kind;
 use grasp_core::filter::{Filter, Matchable as _};
-use grasp_core::lifecycle::{MarkReason, Stage};
+use grasp_core::lifecycle::Stage;
 use grasp_core::name::Coordinate;
 use nostr::event::EventId;
-use nostr::types::Timestamp;
 
 use crate::deadlines::read_event_key;
 use crate::error::StoreError;
@@ -111,9 +110,9 @@ impl View<'_> {
         Ok(items)
     }
 
-    /// Whether an event is here in any stage, or may not come back by sync (PUR-8).
-    pub fn is_settled(&self, id: &EventId, now: Timestamp) -> Result<bool, StoreError> {
-        Ok(self.record(id)?.is_some() || self.is_marked(id, MarkReason::Expired, now)?)
+    /// Whether an event is here in any stage.
+    pub fn is_here(&self, id: &EventId) -> Result<bool, StoreError> {
+        Ok(self.record(id)?.is_some())
     }
 }
 

@@ -20,7 +20,7 @@ use grasp_store::{CommitError, History, StoreError};
 
 use super::Service;
 
-/// So many states are remembered; at the brim no more. They come again with the next full sync.
+/// So many states are remembered; at the brim no more. They come again when what sync remembers of them is over (SYNC-32).
 const DISPUTED_MAX: usize = 256;
 /// Between two rounds over the addresses of one state.
 const ROUND: Duration = Duration::from_hours(1);

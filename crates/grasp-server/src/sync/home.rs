@@ -176,11 +176,11 @@ impl grasp_sync::home::Home for Home {
         if self.intake().knows(id, self.now()) {
             return true;
         }
-        let now = self.service.clock.now();
+        // What only a mark keeps out is to come: it may have its data by now (PUR-14). Refused, it is remembered above.
         let snapshot = self.service.store.snapshot();
-        let settled = snapshot.and_then(|snapshot| snapshot.view().is_settled(id, now));
+        let here = snapshot.and_then(|snapshot| snapshot.view().is_here(id));
         // If it cannot be read, the admission finds out.
-        settled.unwrap_or(false)
+        here.unwrap_or(false)
     }
 
     async fn gather(&self, filter: Filter) -> Option<LocalSet> {

@@ -6,6 +6,7 @@ mod audit;
 mod checks;
 mod clock_steps;
 mod deletions;
+mod evidence;
 mod explain;
 mod fetched;
 mod following;

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use grasp_core::filter::Filter;
 use grasp_core::lifecycle::{Change, MarkReason, Stage};
 use grasp_core::name::Coordinate;
-use nostr::types::Timestamp;
 
 use super::commit;
 use super::events::{at, event, insert, insert_until, key, moved, with_content};
@@ -192,8 +191,8 @@ pub async fn all_served_roots_are_told_with_their_repositories(store: &Store) {
     assert_eq!(view.followed_roots(1618, None).expect("reads").0, []);
 }
 
-/// SYNC-25, PUR-8
-pub async fn what_is_unseen_or_marked_is_settled(store: &Store) {
+/// SYNC-25, PUR-14
+pub async fn what_is_unseen_is_here_and_what_is_marked_is_not(store: &Store) {
     let state = |n| event(key(1), 30618, n, &[&["d", "x"]]);
     let [served, waiting, parked, unknown, marked] = [1, 2, 3, 4, 5].map(state);
     let batch = vec![
@@ -221,15 +220,7 @@ pub async fn what_is_unseen_or_marked_is_settled(store: &Store) {
         ..Filter::default()
     };
     assert_eq!(view.unseen_items(&other).expect("reads"), []);
-    let settled = |it: &grasp_core::event::VerifiedEvent, now| {
-        let now = Timestamp::from_secs(now);
-        view.is_settled(&it.id(), now).expect("reads")
-    };
-    assert!(
-        [&served, &waiting, &parked, &marked]
-            .iter()
-            .all(|it| settled(it, 50))
-    );
-    assert!(!settled(&unknown, 50));
-    assert!(!settled(&marked, 200), "the mark is over");
+    let here = [&served, &waiting, &parked, &unknown, &marked];
+    let here = here.map(|it| view.is_here(&it.id()).expect("reads"));
+    assert_eq!(here, [true, true, true, false, false]);
 }

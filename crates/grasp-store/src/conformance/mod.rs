@@ -83,7 +83,7 @@ macro_rules! conformance_suite {
                 pending_proposals_are_told_with_what_they_name,
                 living_announcements_are_told_newest_first,
                 all_served_roots_are_told_with_their_repositories,
-                what_is_unseen_or_marked_is_settled;
+                what_is_unseen_is_here_and_what_is_marked_is_not;
             idle:
                 idle_events_leave_unused_first_and_in_their_order,
                 participants_events_are_not_idle,

@@ -2,6 +2,7 @@
 
 mod drafts;
 mod look;
+mod running;
 mod settings;
 mod told;
 
@@ -23,6 +24,7 @@ use crate::history::{self, Commit};
 
 pub(crate) use drafts::*;
 pub(crate) use look::{git, refs_at};
+use running::Running;
 pub(crate) use told::{Answer, Pushed};
 
 /// The identifier of repositories that need no other.
@@ -43,6 +45,7 @@ pub(crate) struct World {
     folder: TempDir,
     settings: Settings,
     server: Option<Server>,
+    running: Option<Running>,
     /// Where requests come from: this machine, unless a test says otherwise.
     pub(crate) peer: SocketAddr,
 }
@@ -78,16 +81,22 @@ impl World {
             folder,
             settings,
             server: Some(server),
+            running: None,
             peer: ([127, 0, 0, 1], 1).into(),
         }
     }
 
     fn server(&self) -> &Server {
-        self.server.as_ref().expect("only `restart` stops it")
+        self.server
+            .as_ref()
+            .expect("only `restart` stops it, and `run` takes it")
     }
 
     pub(crate) fn service(&self) -> &Service {
-        self.server().service()
+        match &self.running {
+            Some(running) => &running.service,
+            None => self.server().service(),
+        }
     }
 
     pub(crate) fn clock(&self) -> &Clock {
