@@ -249,6 +249,31 @@ fn who_had_no_turn_comes_first_in_the_next_attempt() {
     assert_eq!(asked.count(), 20);
 }
 
+/// HUNT-5a: so too where the time of an attempt is not enough for all of them.
+#[test]
+fn who_had_no_turn_comes_before_those_who_failed_slowly() {
+    let mut sim = Sim::new();
+    for stranger in 10..30 {
+        let host = format!("s{stranger}.example");
+        let wants = [u16::from(stranger)];
+        sim.owe_as("x", group(stranger), false, &wants, &[], &[&host]);
+        sim.behave(&host, Behaviour::Ends(FetchOutcome::Unavailable, secs(50)));
+    }
+    sim.enqueue_after("x", secs(0));
+    let asked = |sim: &Sim| {
+        let hosts = (10..30).map(|n| format!("s{n}.example"));
+        hosts.filter(|host| !sim.asked(host).is_empty()).count()
+    };
+    sim.pass(secs(139));
+    assert_eq!(
+        asked(&sim),
+        12,
+        "four at a time, in an attempt of two minutes"
+    );
+    sim.pass(secs(100));
+    assert_eq!(asked(&sim), 20);
+}
+
 /// §16: two at once for one group, whatever it has to ask.
 #[test]
 fn a_group_has_two_fetches_at_most() {
@@ -360,6 +385,24 @@ fn news_of_an_address_asks_that_address() {
     sim.enqueue("x");
     sim.pass(secs(2));
     assert_eq!(sim.asked("a.example"), [0, 37]);
+    assert_eq!(wants_at(&sim, "a.example")[1], [1, 2].map(oid));
+}
+
+/// HUNT-5: whoever is to be asked for something else is so also if there is news of other things before its turn comes.
+#[test]
+fn more_news_does_not_undo_that_somebody_is_asked_again() {
+    let mut sim = Sim::new();
+    let hosts = ["a.example", "slow.example"];
+    sim.owe("x", 1, &[1], &hosts);
+    sim.behave("slow.example", Behaviour::Silent);
+    sim.enqueue_after("x", secs(0));
+    sim.pass(secs(5));
+    sim.owe("x", 1, &[1, 2], &hosts);
+    sim.enqueue("x");
+    sim.pass(secs(2));
+    sim.enqueue("x");
+    sim.pass(secs(30));
+    assert_eq!(sim.asked("a.example"), [0, 30]);
     assert_eq!(wants_at(&sim, "a.example")[1], [1, 2].map(oid));
 }
 
