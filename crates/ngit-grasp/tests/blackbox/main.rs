@@ -25,6 +25,7 @@ mod large;
 mod lists;
 mod maintainers;
 mod metrics;
+mod metrics_of_the_hunt;
 mod operate;
 #[cfg(feature = "strace")]
 mod order;
